@@ -33,6 +33,7 @@ from stromboli.model.lookup_objects import LookupObjects
 from stromboli.model.node_columns import Columns, Node
 from stromboli.model.node_usage import NodeUsage
 from stromboli.model.queue import Queue, lineage
+from stromboli.model.remedy import Remedy
 from stromboli.model.shape import LabelSet, Shape
 from stromboli.model.status import Status
 from stromboli.model.task import Condition, Task
@@ -86,10 +87,11 @@ SURFACE: dict[type, str] = {
     Refused: "why",
     EvictionReason: "action beneficiary chosen_by",
     Choice: "victims tier plugins by",
-    Check: "passes reason curable",
-    Refusal: "reason curable plugin",
-    Invalid: "reason message way_out summary",
-    QueueLimit: "queue name most held remedy",
+    Check: "passes reason curable remedy",
+    Refusal: "reason curable plugin remedy",
+    Remedy: "text in_numbers rank",
+    Invalid: "reason message remedy summary",
+    QueueLimit: "queue name most held remedy code",
     Eviction: "kind job domain",
     Bound: "key may",
     NodeFilter: "checks plugin reads version",

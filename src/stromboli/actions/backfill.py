@@ -8,7 +8,7 @@ from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.placement.node_fit import fits
 from stromboli.engine.placement.node_placement import Place
-from stromboli.engine.placement.verdict import Verdict, verdict_text
+from stromboli.engine.placement.verdict import Verdict, verdict_of
 from stromboli.engine.redistribution import redistribute
 from stromboli.engine.session import Session
 from stromboli.model.dimensions import Dimensions
@@ -76,7 +76,7 @@ def _place(session: Session, job: Job, task: Task) -> None:
         return
     refused = session.give(task, Status.ALLOCATED, place.node)
     if refused is not None:
-        session.explain(task, verdict_text(refused.why))
+        session.explain(task, verdict_of(refused))
     elif session.rules.job_ready(job):
         session.bind_allocated(job)
 
@@ -90,7 +90,7 @@ def _find_node(session: Session, task: Task) -> Place | Verdict:
     elsewhere = session.place(task, fits(task, idle), resource_fit=False)
     if isinstance(elsewhere, Place):
         return elsewhere
-    return verdict_text(names.INSUFFICIENT.format(dims.names[lacking[0]]))
+    return Verdict(text=names.INSUFFICIENT.format(dims.names[lacking[0]]), dim=lacking[0])
 
 
 def _lacking(dims: Dimensions, idle: Ints, task: Task, row: int) -> list[int]:

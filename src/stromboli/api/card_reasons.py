@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class CardReason(NamedTuple):
-    """A reason, with what is asked for in place of `{}`, and a way out."""
+    """A reason, with what is asked for in place of `{}`, and its remedy."""
 
     text: str
-    way_out: str
+    remedy: str
     curable: bool = False
     """Whether evicting pods could change it."""
 
@@ -92,7 +92,11 @@ LOCKED = CardReason(
 
 NODE_LOCKED = "node {node} has been locked within 5 minutes"
 NOT_SHARED = "{resource} is not shared out: the policy does not switch it on at deviceshare"
+SHARE_IT = "switch it on among the arguments of deviceshare, as docs/plugins.md says"
+"""Helps where NOT_SHARED."""
 NO_CARD_ASKED = "{resource} asks for no card: a container must limit {count} or {memory}, too"
+LIMIT_CARDS = "add that limit to the container"
+"""Helps where NO_CARD_ASKED."""
 LONG_LISTS = "annotations list {count} uuids and types of cards, more than {most}: list fewer or select nodes"
 GONE = "no {model} cards are registered on node {node} any more"
 EVENT_BAD_CARDS = "BadCards"
@@ -118,22 +122,3 @@ REASONS = (
     PARTS_OF_SEVERAL,
     LOCKED,
 )
-
-
-def is_without_cards(reason: str) -> bool:
-    """Whether a reason says that nodes have no such cards at all."""
-    before, _, after = NO_CARDS.text.partition("{}")
-    return reason.startswith(before) and reason.endswith(after)
-
-
-def way_past_cards(reason: str) -> str:
-    """The way out of a reason; empty if it is about something else than cards."""
-    if reason.endswith(NOT_SHARED.partition("}")[2]):
-        return "switch it on among the arguments of deviceshare, as docs/plugins.md says"
-    if NO_CARD_ASKED.split("{")[1].partition("}")[2] in reason:
-        return "add that limit to the container"
-    for known in REASONS:
-        before, braces, after = known.text.partition("{}")
-        if reason.startswith(before) and reason.endswith(after) if braces else reason == before:
-            return known.way_out
-    return ""

@@ -15,6 +15,7 @@ from stromboli.api import names
 from stromboli.model.amounts import Amounts, excess, lacking, shift, times, total_of
 from stromboli.model.cluster import SUM_OF
 from stromboli.model.constraints.node_selection import matching_nodes, selects_nodes
+from stromboli.model.devices.task_claims import claimed_amounts
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 
@@ -143,6 +144,10 @@ class JobNeeds:
         if job.min_resources is not None or not self.reserves_minimum or job.group is None:
             return job.min_resources
         return _least_of_pods(job)
+
+    def claimed(self, *tasks: Task) -> Amounts:
+        """What the devices that tasks claim count against the limits of queues."""
+        return claimed_amounts(self.cluster.devices, self.cluster.dims, *tasks)
 
     def elastic(self, job: Job) -> Amounts:
         """What a job holds above what it needs."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.points import (
@@ -53,29 +53,41 @@ class NoArguments:
     """This plugin takes no arguments."""
 
 
-@dataclass(frozen=True, slots=True)
-class Invalid:
-    """Why a job cannot be scheduled as it stands."""
-
+class _InvalidFields(NamedTuple):
     reason: str
     """One word for programs, as in a condition: `NotEnoughTasks`."""
     message: str
     """A sentence for its user."""
-    way_out: str = ""
+    remedy: str = ""
     """What would make it valid."""
     summary: str = ""
     """The message without numbers that move, if it has any."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldBack:
+class Invalid(_InvalidFields):
+    """Why a job cannot be scheduled as it stands."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls, reason: str, message: str, remedy: str = "", summary: str = "", *, way_out: str = ""
+    ) -> Invalid:
+        return super().__new__(cls, reason, message, remedy or way_out, summary)
+
+    @property
+    def way_out(self) -> str:
+        """The older name of `remedy`."""
+        return self.remedy
+
+
+class HeldBack(NamedTuple):
     """Why a job may not start yet though there may be room for it: it would delay jobs that come before it."""
 
     message: str
     """A sentence for its user, with the names and times of the moment."""
     summary: str
     """The message without what moves."""
-    way_out: str = ""
+    remedy: str = ""
     """What would let it start."""
 
 
@@ -140,11 +152,15 @@ class QueueLimit:
     held: Amounts
     """What counts against that now."""
     remedy: str
-    """The way out, as a user reads it."""
+    """What would raise the limit, as a user reads it."""
     raised_to: Amounts | None = None
     """What the remedy could raise the limit to; None: all that the cluster has."""
+    code: str = ""
+    """For programs: `capability`, `deserved`, `limit`, or a word of the plugin's own; empty: the name."""
 
 
+CAPABILITY, DESERVED, LIMIT = "capability", "deserved", "limit"
+"""Codes of limits: what `spec.capability` says, the share of the cluster, and what is left below other queues."""
 Key = Any
 """A sort key: smaller comes first; `functools.cmp_to_key` serves for a pairwise rule."""
 

@@ -49,7 +49,7 @@ class Failure:
         return f"{self.message} ({self.jobs})" if self.jobs else self.message
 
     @property
-    def way_out(self) -> str:
+    def remedy(self) -> str:
         return "fix the plugin or remove it from the policy" if self.plugin else ""
 
     @property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.job_needs import AdmittedJobs
+from stromboli.engine.plugin import DESERVED
 from stromboli.model.amounts import UNLIMITED, Amounts, minimum_or_unlimited, minus, plus, shift
 from stromboli.model.dimensions import CPU, MEMORY, Dimensions
 
@@ -128,13 +129,14 @@ def own_capability(queue: Queue) -> Amounts:
 
 
 def own_limits(session: Session, queue: Queue) -> dict[str, Amounts]:
-    """The limits that plugins name for a queue itself, by their names."""
-    return {limit.name: limit.most for limit in session.rules.queue_limits(queue) if limit.queue is queue}
+    """The limits that plugins set for a queue itself, by their codes."""
+    limits = (limit for limit in session.rules.queue_limits(queue) if limit.queue is queue)
+    return {limit.code or limit.name: limit.most for limit in limits}
 
 
 def deserved_share(queue: Queue, limits: dict[str, Amounts]) -> Amounts:
     """What a queue deserves: its share where a plugin divides the cluster, else what its spec says."""
-    return limits.get("deserved share", queue.deserved)
+    return limits.get(DESERVED, queue.deserved)
 
 
 def refuse_for_quota(

@@ -34,6 +34,7 @@ from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.engine.waiting.unrepeatable_reads import UnrepeatableReads
 from stromboli.model.cluster import Cluster, Dirty, Refused
 from stromboli.model.job import SubJob
+from stromboli.model.remedy import Remedy
 from stromboli.model.reservations import Reservation
 from stromboli.model.status import Status
 from stromboli.model.task import Condition
@@ -59,10 +60,10 @@ _TOLD = ("written", "conditions", "condition", "reported")
 
 
 class Advice(NamedTuple):
-    """What is wrong with a job that was left out, without numbers that move, and the way out."""
+    """What is wrong with a job that was left out, without numbers that move, and what would help."""
 
     summary: str
-    way_out: str
+    remedy: str
 
 
 class EnqueueRefusal(NamedTuple):
@@ -70,7 +71,7 @@ class EnqueueRefusal(NamedTuple):
 
     message: str
     summary: str
-    way_out: str
+    remedy: str
 
 
 class Session(Transaction):
@@ -333,7 +334,8 @@ class Session(Transaction):
             unmet = unmet_by_task(self, task)
         if unmet is None:
             return None
-        return Verdict(text=unmet.message, requirement=unmet.requirement, way_out=unmet.way_out)
+        remedy = Remedy(unmet.remedy, unmet.remedy_in_plans)
+        return Verdict(text=unmet.message, requirement=unmet.requirement, remedy=remedy)
 
     def shape_key(self, task: Task) -> Hashable:
         """All that node functions read of a task."""
@@ -407,7 +409,7 @@ class Session(Transaction):
         grants: list[Grant] = []
         for answer in self.rules.grants(task, node, status is Status.ALLOCATED):
             if isinstance(answer, Refusal):
-                return Refused(answer.reason)
+                return Refused(answer.reason, answer.remedy)
             grants.append(answer)
         return tuple(grants)
 
@@ -472,12 +474,23 @@ class Session(Transaction):
         self._reported[job, topic] = (reason, summary)
         return True
 
-    def refuse(self, job: Job, plugin: str, message: str, way_out: str = "", summary: str = "") -> None:
-        """A plugin does not let a job into its queue: an event says why, and so does all that explains the job.
+    def refuse(
+        self,
+        job: Job,
+        plugin: str,
+        message: str,
+        remedy: str = "",
+        summary: str = "",
+        *,
+        way_out: str = "",
+    ) -> None:
+        """A plugin does not admit a job to its queue: an event says why, and so does all that explains the job.
 
-        If numbers in the message move, the `summary` is the message without them.
+        If numbers in the message move, the `summary` is the message without them. `way_out` is the older name of
+        `remedy`.
         """
-        self.refusals.setdefault(job, {})[plugin] = EnqueueRefusal(message, summary or message, way_out)
+        refusal = EnqueueRefusal(message, summary or message, remedy or way_out)
+        self.refusals.setdefault(job, {})[plugin] = refusal
         self.record_event(job, f"gate:{plugin}", "Normal", names.EVENT_UNSCHEDULABLE, message, summary)
 
     def retract_refusals(self, job: Job, start: int) -> None:
@@ -492,14 +505,17 @@ class Session(Transaction):
             )
         ]
 
-    def leave_out(self, job: Job, message: str, way_out: str = "", summary: str = "") -> None:
+    def leave_out(
+        self, job: Job, message: str, remedy: str = "", summary: str = "", *, way_out: str = ""
+    ) -> None:
         """A job is not placed in this cycle: all that explains the job says why.
 
-        If numbers in the message move, the `summary` is the message without them.
+        If numbers in the message move, the `summary` is the message without them. `way_out` is the older name of
+        `remedy`.
         """
         self.objections[job] = message
-        if way_out or summary:
-            self.advice[job] = Advice(summary or message, way_out)
+        if remedy or way_out or summary:
+            self.advice[job] = Advice(summary or message, remedy or way_out)
 
     def write(self, target: Job | SubJob | Task | Queue, field: str, value: Any) -> None:
         """Set a field of the model once the cycle has come to its end."""
@@ -552,7 +568,7 @@ class Session(Transaction):
 
     def _charge(self, job: Job, failure: Failure) -> None:
         """Let the user of a job read what failed over it."""
-        self.leave_out(job, failure.message, failure.way_out, failure.summary)
+        self.leave_out(job, failure.message, failure.remedy, failure.summary)
         for task in job.by_status[Status.PENDING]:
             self.verdicts.setdefault(job, {})[task] = verdict_text(failure.message)
             self.tentative.pop(task, None)

@@ -16,7 +16,7 @@ from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.attribution import raise_attributed
 from stromboli.engine.decisions import Bind, Decision, Event, Evict
-from stromboli.engine.placement.verdict import Verdict, verdict_text
+from stromboli.engine.placement.verdict import Verdict, verdict_of
 from stromboli.engine.plugin_failures import CycleLost, failure_of
 from stromboli.engine.statement import Statement
 from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
@@ -253,7 +253,7 @@ class Transaction:
             raise RuntimeError(f"{task!r} cannot be bound")
         refused = self.move(task, Status.BINDING, node)
         if refused is not None:  # it keeps its room until the session closes, and is then taken back
-            self.explain(task, verdict_text(refused.why))
+            self.explain(task, verdict_of(refused))
             return
         self._settled.add(task)
         self.tentative.pop(task, None)

@@ -19,7 +19,8 @@ from stromboli.model.requirements.placement_requirement import (
     VOLUME_TOPOLOGY,
     Demand,
 )
-from stromboli.model.volumes.volume_claims import bound_volumes, unbound_problem
+from stromboli.model.volumes.claim_problems import CREATE_CLAIM, unbound_problem
+from stromboli.model.volumes.volume_claims import bound_volumes
 from stromboli.model.volumes.volume_reach import is_restricted
 
 if TYPE_CHECKING:
@@ -29,15 +30,16 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 MOST_NAMES = 10
-CREATE_CLAIM = "create it"
 
 
 class Unmet(NamedTuple):
-    """A hard requirement that is not met: what is asked for, why it cannot be had, and the way out."""
+    """A hard requirement that is not met: what is asked for, why it cannot be had, and what would help."""
 
     requirement: str
     message: str
-    way_out: str
+    remedy: str
+    remedy_in_plans: str = ""
+    """What would help in `stromboli plan`, if that differs."""
 
 
 def unmet_by_job(session: Session, job: Job) -> Unmet | None:
@@ -71,7 +73,7 @@ def ignored(session: Session, job: Job) -> list[str]:
         return []
     demands = (*job.group_demands, *job.task_demands, *queue_demands)
     unmet = nsmallest(MOST_NAMES, _not_honoured(session, demands, hard=False))
-    return [f"{each.message}: {each.way_out}" for each in unmet]
+    return [f"{each.message}: {each.remedy}" for each in unmet]
 
 
 def _not_honoured(session: Session, demands: tuple[Demand, ...], hard: bool) -> Iterator[Unmet]:
@@ -141,8 +143,10 @@ def _unmet_volume(session: Session, task: Task, demand: Demand) -> Unmet | None:
     """All claims must be bound, and some plugin must know from where their volumes can be reached."""
     objects, honoured = session.cluster.objects, session.rules.honoured
     if VOLUME_BINDING.name not in honoured and (problem := unbound_problem(objects, task)):
-        way_out = CREATE_CLAIM if problem.endswith(" not found") else VOLUME_BINDING.way_out
-        return Unmet(VOLUME_BINDING.name, problem, way_out)
+        if problem.remedy is CREATE_CLAIM:
+            texts = CREATE_CLAIM.steady_text(task), CREATE_CLAIM.current_text(task)
+            return Unmet(VOLUME_BINDING.name, problem.text, *texts)
+        return Unmet(VOLUME_BINDING.name, problem.text, VOLUME_BINDING.way_out)
     if VOLUME_TOPOLOGY.name not in honoured and any(map(is_restricted, bound_volumes(objects, task))):
         return _unmet(demand._replace(requirement=VOLUME_TOPOLOGY))
     return None

@@ -23,6 +23,7 @@ from stromboli.model.job import Job, JobId
 from stromboli.model.node_columns import Columns, Node
 from stromboli.model.node_usage import NodeUsage
 from stromboli.model.queue import Queue
+from stromboli.model.remedy import NO_REMEDY, Remedy
 from stromboli.model.reservations import Reservations
 from stromboli.model.shard import Shard
 from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
@@ -83,6 +84,8 @@ class Refused(NamedTuple):
 
     why: str
     """The sentence that the plugin gave."""
+    remedy: Remedy = NO_REMEDY
+    """What would help the task, if the plugin knows."""
 
 
 class ListenerFailed(Exception):

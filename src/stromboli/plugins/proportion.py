@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from stromboli.engine.plugin import Bound, Plugin, QueueLimit
+from stromboli.engine.plugin import CAPABILITY, DESERVED, Bound, Plugin, QueueLimit
 from stromboli.engine.points import Vote, in_turn
 from stromboli.engine.queue_limits import InqueueResources, ceiling, own_capability, refuse_for_quota
 from stromboli.engine.session import Session
@@ -120,8 +120,10 @@ class Proportion(Plugin):
         if share is not None:
             held, dims = queue.held, range(len(self.session.cluster.dims))
             deserved = {dim: share.deserved.get(dim, 0) for dim in dims}
-            yield QueueLimit(queue, "capability", own_capability(queue), held, "raise its capability")
-            yield QueueLimit(queue, "deserved share", deserved, held, "raise its weight", share.capability)
+            capability = own_capability(queue)
+            yield QueueLimit(queue, "capability", capability, held, "raise its capability", code=CAPABILITY)
+            most, remedy = share.capability, "raise its weight"
+            yield QueueLimit(queue, "deserved share", deserved, held, remedy, most, DESERVED)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         share = self._shares.get(queue)

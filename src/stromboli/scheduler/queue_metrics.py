@@ -10,6 +10,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from stromboli.daemon.metric_types import forget
+from stromboli.engine.plugin import LIMIT
 from stromboli.engine.queue_limits import deserved_share, own_limits
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts, dominant_share, plus, shift
@@ -157,7 +158,7 @@ class QueueMetrics:
             "inqueue": inqueue,
             "deserved": deserved,
             "capacity": queue.capability or None,
-            "real_capacity": limits.get("limit"),
+            "real_capacity": limits.get(LIMIT),
         }
         for family, amounts in families.items():
             if amounts is not None:

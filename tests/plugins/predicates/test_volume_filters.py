@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.explanation.volume_shortages import way_to_volumes
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.testing import World
 from tests.storage_manifests import (
@@ -347,8 +346,9 @@ def test_a_node_is_told_all_that_is_wrong_with_volumes_there() -> None:
         "node(s) didn't find available persistent volumes to bind"
     )
     assert result.why("j-0") == f"0/2 nodes are unavailable: 1 Insufficient cpu, 1 {reasons}."
-    way_out = way_to_volumes(world.cluster, world.task("j-0"), reasons)
-    assert way_out == (
+    task = world.task("j-0")
+    remedies = {reason.text: reason.remedy for reason in result.verdict("j-0").reasons}
+    assert remedies[reasons].steady_text(task) == (
         "volume v is reachable from b: free capacity there; create a PersistentVolume of class "
         "local with 5Gi or more where nodes have capacity"
     )

@@ -29,8 +29,9 @@ Paths = dict[str, "Paths"] | None
 """Fields that an expression uses, by name, with those of each that it uses; None for all."""
 
 _EXTENSIONS = ("bindings", "lists", "optional", "sets", "strings", "two-var-comprehensions")
+NO_SUCH_KEY = "no such key: "
 _ERRORS = {
-    "Key not found in map : ": "no such key: ",
+    "Key not found in map : ": NO_SUCH_KEY,
     "divide by zero": "division by zero",
     "No matching overloads found : ": "no such overload: ",
     "Index error: index=": "index out of bounds: ",

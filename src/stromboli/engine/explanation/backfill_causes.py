@@ -62,5 +62,5 @@ def held_back(session: Session, job: Job) -> Cause | None:
     reason = session.held_back.get(job) or session.rules.held_back(job)
     if reason is None:
         return None
-    details = partial(Details, "Held back", reason.message, reason.way_out)
-    return Cause("backfill", reason.summary, reason.way_out, details)
+    details = partial(Details, "Held back", reason.message, reason.remedy)
+    return Cause("backfill", reason.summary, reason.remedy, details)

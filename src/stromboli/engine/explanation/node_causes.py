@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stromboli.api import names
-from stromboli.api.card_reasons import is_without_cards
-from stromboli.engine.explanation.device_shortages import is_mistake
 from stromboli.engine.explanation.shortages import amounts_text, resources_text, shortage
-from stromboli.engine.explanation.volume_shortages import claim_of_several
 from stromboli.engine.explanation.wait_cause import Cause, Details, FirstWaiting, short_text
 from stromboli.engine.explanation.ways_out import (
     LESS_OR_NODES,
@@ -24,9 +20,13 @@ from stromboli.engine.explanation.ways_out import (
     way_past_filter,
 )
 from stromboli.engine.placement.verdict import FIT, Reason, Verdict
+from stromboli.model.constraints.node_selection import selection_remedy
 from stromboli.model.dimensions import PODS
+from stromboli.model.remedy import Rank
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stromboli.engine.explanation.shortages import WayOut
     from stromboli.engine.placement.verdict import Reason, Verdict
     from stromboli.engine.session import Session
@@ -114,7 +114,7 @@ class NodeCauses:
             return Cause("nodes", summary, hint, partial(self._too_large_details, task, hint))
         if task is not None and session.needs.is_hopeless(job) and selects_no_node(session.cluster, task):
             text, count = names.NODE_AFFINITY_MISMATCH, len(session.cluster.columns)
-            hint = way_past_filter(session, task, text)
+            hint = selection_remedy(task)
             verdict = Verdict(count, (Reason(text, count, "", curable=False),))
             summary, message = f"nodes are unavailable: {text}", f"{task.name}: {verdict.message}"
             details = partial(Details, text, message, hint, verdict.histogram())
@@ -147,30 +147,27 @@ class NodeCauses:
         reasons = tuple(sorted({reason.text for reason in verdict.reasons}))
         together = bool(exceeds_cluster(self._session, job))
         volumes = self._session.rules.shape_key(task) if task.volume_claims else ()
-        told = tuple(reason.text for reason in self._ranks.ranked(task, verdict))
+        told = self._ranks.ranked(task, verdict)
         hopeless = job.minimum if self._session.needs.is_hopeless(job) else 0
-        key = (task.shape, volumes, together, hopeless, reasons or (verdict.text,), told)
+        texts = tuple(reason.text for reason in told)
+        key = (task.shape, volumes, together, hopeless, reasons or (verdict.text,), texts)
         if key not in self._texts:
             listed = ", ".join(reasons[:MOST_REASONS]) + (", ..." if len(reasons) > MOST_REASONS else "")
             summary = f"nodes are unavailable: {listed}" if reasons else verdict.message
-            self._texts[key] = (
-                summary,
-                self._way_out(job, task, tuple(sorted(set(told))) or (verdict.text,)),
-            )
+            self._texts[key] = (summary, self._way_out(job, task, told or verdict.as_reasons))
         summary, way_out = self._texts[key]
         return Cause("nodes", summary, way_out, partial(self._details, task, verdict))
 
-    def _way_out(self, job: Job, task: Task, reasons: tuple[str, ...]) -> str:
-        session, dims = self._session, self._session.cluster.dims
-        short = [
-            dim for dim in task.dims if dim != PODS and names.INSUFFICIENT.format(dims.names[dim]) in reasons
-        ]
+    def _way_out(self, job: Job, task: Task, reasons: Sequence[Reason]) -> str:
+        lacked = {reason.dim for reason in reasons}
+        short = [dim for dim in task.dims if dim != PODS and dim in lacked]
         ways = (
             [self._way_to_room(job, task, short)]
-            if short and not selects_no_node(session.cluster, task)
+            if short and not selects_no_node(self._session.cluster, task)
             else []
         )
-        ways += filter(None, (way_past_filter(session, task, reason) for reason in reasons))
+        by_text = {reason.text: reason for reason in reasons}
+        ways += filter(None, (way_past_filter(task, by_text[text]) for text in sorted(by_text)))
         return ", or ".join(list(dict.fromkeys(ways))[:MOST_WAYS]) or UNKNOWN_WAY_OUT
 
     def _way_to_room(self, job: Job, task: Task, short: list[int]) -> str:
@@ -184,10 +181,10 @@ class NodeCauses:
         return f"wait until enough {resources} is free, {LESS_OR_NODES}"
 
     def _details(self, task: Task, verdict: Verdict) -> Details:
-        told = self._ranks.ranked(task, verdict)
-        reason = told[0].text if told else short_text(verdict.message)
-        hint, shortages, holders = nodes_way_out(self._session, task, reason)
-        if reason.startswith(names.INSUFFICIENT.format("")):
+        first = (self._ranks.ranked(task, verdict) or verdict.as_reasons)[0]
+        reason = first.text if verdict.reasons else short_text(verdict.message)
+        hint, shortages, holders = nodes_way_out(self._session, task, first)
+        if first.dim is not None:
             if self._larger_than_any_node(task):
                 reason = LARGER_THAN_ANY_NODE
             elif task.job is not None and (exceeding := self._larger_than_cluster(task.job)):
@@ -207,20 +204,6 @@ class NodeCauses:
 
 
 # -- which of the reasons of nodes to tell the way out of first: mistakes before what never fits, that before absences
-
-
-class Rank(IntEnum):
-    """How much a reason tells, the most first."""
-
-    MISTAKE = 0
-    """The pod or its claims are wrong: nothing else is worth telling."""
-    CAUSE = 1
-    """The node could serve such pods in principle."""
-    ABSENCE = 2
-    """The node has nothing of what is asked for, or is too small."""
-
-
-_ABSENT = (names.NUMA_INFO_EMPTY, names.CPU_MANAGER_NOT_STATIC)
 
 
 class ReasonRanks:
@@ -243,12 +226,7 @@ class ReasonRanks:
     def _rank(self, task: Task, verdict: Verdict, reason: Reason) -> Rank:
         if reason.plugin == FIT:
             return Rank.CAUSE if self._waiting_helps(task, verdict) else Rank.ABSENCE
-        if task.claims and is_mistake(reason.text):
-            return Rank.MISTAKE
-        if names.CLAIM_IN_USE in reason.text and claim_of_several(self._session.cluster, task):
-            return Rank.MISTAKE
-        is_absence = reason.text in _ABSENT or is_without_cards(reason.text)
-        return Rank.ABSENCE if is_absence else Rank.CAUSE
+        return reason.remedy.rank_for(task)
 
     def _waiting_helps(self, task: Task, verdict: Verdict) -> bool:
         """Whether a node that has too little free would be large enough if it were empty."""

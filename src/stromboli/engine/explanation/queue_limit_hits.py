@@ -9,8 +9,6 @@ from stromboli.engine.explanation.shortages import Holder, Shortage, amounts_tex
 from stromboli.engine.explanation.wait_cause import Cause, Details, FirstWaiting, waiting_count
 from stromboli.engine.explanation.ways_out import LESS_OR_NODES, had_room, least_request
 from stromboli.model.amounts import Amounts, Vector, minus, plus
-from stromboli.model.devices.queue_usage import class_of
-from stromboli.model.devices.task_claims import claimed_amounts
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 
@@ -33,7 +31,9 @@ class Hit(NamedTuple):
     summary: str
     """What is short of which limit."""
     remedy: str
-    """How the queue could get more; where the limit is as high as it can be, only a larger cluster helps."""
+    """How the queue could get more."""
+    can_be_raised: bool = True
+    """Whether the limit is not as high as it can be: then only a larger cluster helps."""
 
     def text(self, session: Session, queue: Queue) -> str:
         dims, owner, name = session.cluster.dims, self.limit.queue, self.limit.name
@@ -48,7 +48,7 @@ class Hit(NamedTuple):
         most = amounts_text(dims, {dim: self.limit.most[dim] for dim in asked})
         return (
             f"it requests {amounts_text(dims, asked)} and the {self.limit.name} is {most}, so it can never start: "
-            f"{remedy if remedy is LESS_OR_NODES else f'request less or {remedy}'}"
+            f"{f'request less or {remedy}' if self.can_be_raised else remedy}"
         )
 
     def shortages(self, session: Session) -> tuple[Shortage, ...]:
@@ -86,9 +86,10 @@ def _hit(session: Session, limit: QueueLimit, short: Vector, held: Vector) -> Hi
     summary = f'the {limit.name} of queue "{limit.queue.name}" has too little {resources} left'
     total = session.total
     highest = total if limit.raised_to is None else limit.raised_to
-    claimed = any(class_of(session.cluster.dims.names[dim]) for dim in short)  # nodes do not list devices
-    if not claimed and all(limit.most[dim] >= min(highest.get(dim, 0), total.get(dim, 0)) for dim in short):
-        return Hit(limit, short, held, f"{summary}, and cannot be raised in this cluster", LESS_OR_NODES)
+    listed = all(dim in total for dim in short)  # nodes do not list devices that are claimed
+    if listed and all(limit.most[dim] >= min(highest.get(dim, 0), total[dim]) for dim in short):
+        summary = f"{summary}, and cannot be raised in this cluster"
+        return Hit(limit, short, held, summary, LESS_OR_NODES, can_be_raised=False)
     return Hit(limit, short, held, summary, limit.remedy)
 
 
@@ -133,8 +134,7 @@ class QueueLimitCauses:
         )
         key = (queue, task.shape, alone)
         if key not in self._answers:
-            cluster, rules = session.cluster, session.rules
-            asked = plus(task.request, claimed_amounts(cluster.devices, cluster.dims, task))
+            rules, asked = session.rules, plus(task.request, session.needs.claimed(task))
             hit = limit_hit(session, queue, asked)
             self._answers[key] = QueueAnswer(rules.overused(queue), rules.allocatable(queue, task), hit)
         return self._answers[key]
@@ -146,7 +146,7 @@ def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: s
         way_out = f"wait for its jobs to end or {UNNAMED_REMEDY}"
     else:
         summary, remedy = hit.summary, hit.remedy
-        joint = "," if remedy is LESS_OR_NODES else " or"
+        joint = " or" if hit.can_be_raised else ","
         way_out = never or f"wait for jobs to end{joint} {remedy}"
 
     def details() -> Details:
@@ -164,14 +164,14 @@ def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: s
 
 def _claimed_by_gang(session: Session, job: Job) -> Amounts:
     """What the devices of pods that wait count against limits of queues."""
-    return claimed_amounts(session.cluster.devices, session.cluster.dims, *job.by_status[Status.PENDING])
+    return session.needs.claimed(*job.by_status[Status.PENDING])
 
 
 def _never_enough(session: Session, job: Job, task: Task, hit: Hit) -> Amounts:
     """What a job asks for beyond a limit that stays as it is, whoever else comes and goes."""
     if hit.limit.raised_to is not None:
         return {}
-    alone = plus(task.request, claimed_amounts(session.cluster.devices, session.cluster.dims, task))
+    alone = plus(task.request, session.needs.claimed(task))
     least = least_request(job)
     if job.minimum >= len(job.tasks):
         least = plus(least, _claimed_by_gang(session, job))

@@ -85,4 +85,4 @@ def explain_task(causes: WaitCauses, task: Task, lost: Failure | None = None) ->
 
 def _lost_cycle(failure: Failure) -> Cause:
     text = f"the cycle is lost: {failure.message}"
-    return Cause("cycle", text, failure.way_out, partial(Details, "CycleLost", text, failure.way_out))
+    return Cause("cycle", text, failure.remedy, partial(Details, "CycleLost", text, failure.remedy))

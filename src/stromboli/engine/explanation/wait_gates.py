@@ -16,7 +16,6 @@ from stromboli.engine.explanation.volcano_messages import group_message
 from stromboli.engine.explanation.wait_cause import WAITING, Cause, Details, first_waiting, short_text, waits
 from stromboli.engine.explanation.ways_out import (
     enqueue_way_out,
-    hint_of,
     missing_pods_way_out,
 )
 from stromboli.engine.unmet_requirements import unmet_by_task, unreachable_tier
@@ -132,13 +131,13 @@ def _unmet_requirement(session: Session, job: Job) -> Cause | None:
     unmet = session.unmet(job) or _unmet_before_the_queue(session, job) or unreachable_tier(session, job)
     if unmet is not None:
         reason, text = f"{_UNMET}: {unmet.requirement}", unmet.message
-        details = partial(Details, reason, text, hint_of(unmet.way_out))
-        return Cause("requirements", text, unmet.way_out or MORE, details)
+        details = partial(Details, reason, text, unmet.remedy_in_plans or unmet.remedy)
+        return Cause("requirements", text, unmet.remedy or MORE, details)
     for task, verdict in session.verdicts.get(job, {}).items():
         if verdict.requirement:
             reason, text = f"{_UNMET}: {verdict.requirement}", f"{task.name}: {verdict.message}"
-            details = partial(Details, reason, text, hint_of(verdict.way_out))
-            return Cause("requirements", verdict.message, verdict.way_out or MORE, details)
+            details = partial(Details, reason, text, verdict.remedy.current_text(task))
+            return Cause("requirements", verdict.message, verdict.remedy.steady_text(task) or MORE, details)
     return None
 
 
@@ -172,7 +171,7 @@ def _objection(session: Session, job: Job) -> Cause | None:
         return None
     advice = session.advice.get(job)
     summary, way_out = advice or _split_advice(text)
-    hint = advice.way_out if advice else ""
+    hint = advice.remedy if advice else ""
     if hint == missing_pods_way_out(job):
         hint = missing_pods_way_out(job, job.minimum - job.valid_count)
     return Cause("validity", summary, way_out or MORE, partial(Details, short_text(text), text, hint))
@@ -224,7 +223,7 @@ def _not_enqueued(session: Session, job: Job) -> Cause | None:
     message = refusal.message if refusal else "not admitted to its queue yet"
     summary = f'not admitted to queue "{job.queue.name if job.queue else ""}"'
     summary += f": {refusal.summary}" if refusal else ": a plugin rejected it without giving a reason"
-    way_out = refusal.way_out if refusal else ""
+    way_out = refusal.remedy if refusal else ""
 
     def details() -> Details:
         hint, shortages, holders = enqueue_way_out(session, job, way_out)

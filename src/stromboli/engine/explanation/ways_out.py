@@ -7,10 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from stromboli.api import names
-from stromboli.api.card_reasons import way_past_cards
-from stromboli.engine.explanation.cpu_shortages import way_to_cpus
-from stromboli.engine.explanation.device_shortages import devices_in_numbers, way_to_devices
 from stromboli.engine.explanation.shortages import (
     WayOut,
     amount_text,
@@ -18,9 +14,7 @@ from stromboli.engine.explanation.shortages import (
     largest_holders,
     shortage,
 )
-from stromboli.engine.explanation.volume_shortages import volumes_in_numbers, way_to_volumes
 from stromboli.engine.job_needs import SelectedNodeSizes
-from stromboli.engine.unmet_requirements import CREATE_CLAIM
 from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster
 from stromboli.model.constraints.node_selection import matching_nodes, selects_nodes
@@ -30,59 +24,23 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 if TYPE_CHECKING:
+    from stromboli.engine.placement.verdict import Reason
     from stromboli.engine.session import Session
 
-MANY = 3
 LESS_OR_NODES = "add nodes or request less"
-CLAIM_FOR_A_PLAN = "create it, or add it to the files: kubectl get -A -o yaml pvc,pv,storageclasses"
-_STORAGE_MISSING = '" not found'
-"""How messages about a missing claim, volume or class end."""
-
-_PLAIN = {
-    names.NODE_UNSCHEDULABLE: "uncordon one of the nodes: kubectl uncordon NODE",
-    names.POD_NUMBER_EXCEEDED: "every node is at its pod limit: wait, add nodes or raise the limit",
-    names.INSUFFICIENT.format(names.PODS): "every node is at its pod limit: wait or add nodes",
-    names.PORTS_TAKEN: "the host port is in use on every node: choose another port",
-    names.POD_AFFINITY_MISMATCH: "no node satisfies its podAffinity",
-    names.POD_ANTI_AFFINITY_MISMATCH: "its podAntiAffinity excludes every node: add nodes or relax the rule",
-    names.EXISTING_ANTI_AFFINITY: "the podAntiAffinity of running pods excludes it",
-    names.SPREAD_MISMATCH: "its topologySpreadConstraints exclude every node: add nodes or raise maxSkew",
-    names.SPREAD_MISSING_LABEL: "label the nodes with the topologyKey of its topologySpreadConstraints",
-}
+_POD_LIMIT = "every node is at its pod limit: wait or add nodes"
 
 
-def nodes_way_out(session: Session, task: Task, reason: str) -> WayOut:
+def nodes_way_out(session: Session, task: Task, reason: Reason) -> WayOut:
     """What would let a task find a node, given why it found none."""
-    cluster = session.cluster
-    for dim in task.dims:
-        if dim != PODS and reason == names.INSUFFICIENT.format(cluster.dims.names[dim]):
-            return larger_than_any_node(cluster, task) or _free_way_out(session, task, dim)
-    in_numbers = volumes_in_numbers(cluster, task, reason) if task.shape.spec.volumes else ""
-    in_numbers = in_numbers or (devices_in_numbers(cluster, task, reason) if task.claims else "")
-    in_numbers = in_numbers or way_to_cpus(cluster.cpus, task, reason, in_numbers=True)
-    return WayOut(in_numbers or hint_of(way_past_filter(session, task, reason)))
+    if reason.dim is not None and reason.dim != PODS:
+        return larger_than_any_node(session.cluster, task) or _free_way_out(session, task, reason.dim)
+    return WayOut(reason.remedy.current_text(task) or way_past_filter(task, reason))
 
 
-def hint_of(way_out: str) -> str:
-    """A way out as a plan shows it: of a cluster from files, a claim may be missing only there."""
-    return CLAIM_FOR_A_PLAN if way_out == CREATE_CLAIM else way_out
-
-
-def way_past_filter(session: Session, task: Task, reason: str) -> str:
-    """What would make a filter let a task onto a node; empty for reasons that are not known here."""
-    if reason in _PLAIN:
-        return _PLAIN[reason]
-    if reason == names.UNTOLERATED_TAINT:
-        return _taints(session.cluster)
-    if reason == names.NODE_AFFINITY_MISMATCH:
-        return _selector(task)
-    if reason.endswith(_STORAGE_MISSING):
-        return CREATE_CLAIM
-    if task.shape.spec.volumes and (way_out := way_to_volumes(session.cluster, task, reason)):
-        return way_out
-    if task.claims and (way_out := way_to_devices(session.cluster, task, reason)):
-        return way_out
-    return way_past_cards(reason) or way_to_cpus(session.cluster.cpus, task, reason)
+def way_past_filter(task: Task, reason: Reason) -> str:
+    """What would make a filter admit a task to a node; empty if the filter does not say."""
+    return _POD_LIMIT if reason.dim == PODS else reason.remedy.steady_text(task)
 
 
 def minimum_field(job: Job) -> str:
@@ -202,24 +160,3 @@ def least_request(job: Job) -> Amounts:
 def had_room(session: Session, job: Job) -> int:
     """How many of the pods that wait had room when they were last tried, whatever was tried after that in vain."""
     return min(session.had_room.get(job, 0), job.counts[Status.PENDING])
-
-
-def _taints(cluster: Cluster) -> str:
-    taints: dict[str, None] = {}
-    for node in cluster.columns.nodes:
-        for taint in node.object.spec.taints if node.object else ():
-            if taint.effect != names.PREFER_NO_SCHEDULE:
-                value = f"={taint.value}" if taint.value else ""
-                taints[f"{taint.key}{value}:{taint.effect}"] = None
-        if len(taints) > MANY:
-            break
-    listed = ", ".join(list(taints)[:MANY])
-    return f"tolerate a taint or remove it: {listed}{', ...' if len(taints) > MANY else ''}"
-
-
-def _selector(task: Task) -> str:
-    selector = task.shape.spec.node_selector
-    if selector:
-        labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
-        return f"label a node with {labels}, or change the pod's nodeSelector"
-    return "no node matches its node affinity"

@@ -15,6 +15,7 @@ from stromboli.api import names
 from stromboli.engine.placement.node_answers import Passing, finished, passes, scored
 from stromboli.engine.placement.node_functions import (
     Bools,
+    Check,
     Column,
     Floats,
     NodeFilter,
@@ -365,7 +366,9 @@ class _ReasonCounts:
         shape, dims = self._task.shape, self._nodes.columns.dims
         for dim in dims.ordered(shape.dims):
             short = self._open & (self._nodes.future_idle[dim] < shape.request.get(dim, 0))
-            self._count(names.INSUFFICIENT.format(dims.names[dim]), FIT, True, short)
+            reason = names.INSUFFICIENT.format(dims.names[dim])
+            if count := int(np.count_nonzero(short)):
+                self._reasons.append(Reason(reason, count, FIT, True, dim=dim))
             self._open &= ~short
 
     def add_plugin(self, plugin: str, filters: Sequence[NodeFilter]) -> None:
@@ -375,17 +378,17 @@ class _ReasonCounts:
             undecided = asking.copy()
             for check in checked(filter, self._task, self._nodes):
                 failed = undecided & ~check.passes
-                self._count(check.reason, plugin, check.curable, failed)
+                self._count(check, plugin, failed)
                 undecided &= ~failed
                 passing &= ~failed
                 if not check.curable:
                     asking &= ~failed
         self._open &= passing
 
-    def _count(self, reason: str, plugin: str, curable: bool, failed: Bools) -> None:
+    def _count(self, check: Check, plugin: str, failed: Bools) -> None:
         if count := int(np.count_nonzero(failed)):
-            self._reasons.append(Reason(reason, count, plugin, curable))
-        if not curable:
+            self._reasons.append(Reason(check.reason, count, plugin, check.curable, check.remedy))
+        if not check.curable:
             self._hopeless |= failed
 
     def verdict(self) -> Verdict:

@@ -30,6 +30,7 @@ from stromboli.model.node_columns import (
     VIEW_USED,
     Ints,
 )
+from stromboli.model.remedy import NO_REMEDY, Remedy, RemedyText, remedy_of
 
 if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Node
@@ -65,20 +66,35 @@ class BadAnswer(ValueError):
         """The same for the same mistake in every cycle, and short: without numbers that change."""
 
 
-class Refusal(NamedTuple):
-    """Why not: the text a user reads, and whether evictions could help."""
-
+class _RefusalFields(NamedTuple):
     reason: str
     """What a user reads, such as `node(s) had no fast disk`."""
     curable: bool = False
     """Whether evicting pods could change it."""
     plugin: str = ""
     """Who refuses, as in the configuration file."""
+    remedy: Remedy = NO_REMEDY
+    """What would help the task: a text, a function of the task that makes one, or a `Remedy`."""
 
 
-class Check(NamedTuple):
-    """One test over nodes: where it passes, the reason where it does not, and whether evicting could help there."""
+class Refusal(_RefusalFields):
+    """Why not: the text a user reads, whether evictions could help, and what else would."""
 
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        reason: str,
+        curable: bool = False,
+        plugin: str = "",
+        remedy: RemedyText | Remedy = "",
+        *,
+        way_out: RemedyText = "",
+    ) -> Refusal:
+        return super().__new__(cls, reason, curable, plugin, remedy_of(remedy or way_out))
+
+
+class _CheckFields(NamedTuple):
     passes: Column
     """True for each node that passes."""
     reason: str
@@ -87,6 +103,26 @@ class Check(NamedTuple):
     """Whether evicting pods could change it."""
     now: Column | None = None
     """Where it passes right now, if on some nodes a task has to wait for what is leaving; none: where it passes."""
+    remedy: Remedy = NO_REMEDY
+    """What would help the task: a text, a function of the task that makes one, or a `Remedy`."""
+
+
+class Check(_CheckFields):
+    """One test over nodes: where it passes, and the reason and the remedy where it does not."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        passes: Column,
+        reason: str,
+        curable: bool = False,
+        now: Column | None = None,
+        remedy: RemedyText | Remedy = "",
+        *,
+        way_out: RemedyText = "",
+    ) -> Check:
+        return super().__new__(cls, passes, reason, curable, now, remedy_of(remedy or way_out))
 
 
 _NO_MORE = Check(np.zeros(0, dtype=bool), "")

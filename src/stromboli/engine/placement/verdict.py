@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stromboli.api import names
+from stromboli.model.remedy import NO_REMEDY, Remedy, RemedyText, remedy_of
 
 if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Refusal
+    from stromboli.model.cluster import Refused
 
 FIT = "resources"
 """The plugin name of the engine's own fit test."""
@@ -29,6 +31,10 @@ class Reason:
     """The plugin that refused, or `resources` for the engine's own fit test."""
     curable: bool
     """Whether evicting pods could change it."""
+    remedy: Remedy = field(default=NO_REMEDY, compare=False)
+    """What would help the task."""
+    dim: int | None = None
+    """The resource of which the node has too little, if the engine's own fit test refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,10 @@ class Verdict:
     """Nodes on which evicting would not help, by row."""
     requirement: str = ""
     """The requirement that cannot be met on any node, if that is why."""
-    way_out: str = ""
+    remedy: Remedy = NO_REMEDY
+    """What would help the task, if the answer is a sentence."""
+    dim: int | None = None
+    """The resource that is short, if that is the answer."""
     hyper_node: str = ""
     """The HyperNode whose nodes were looked at; empty if all nodes were."""
 
@@ -63,6 +72,11 @@ class Verdict:
         listed = sorted(names.REASON_COUNT.format(count=counts[text], reason=text) for text in counts)
         return f"{base}: {', '.join(listed)}."
 
+    @property
+    def as_reasons(self) -> tuple[Reason, ...]:
+        """The reasons of nodes, or the sentence as the only reason."""
+        return self.reasons or (Reason(self.text, 0, "", False, self.remedy, self.dim),)
+
     def histogram(self) -> dict[str, int]:
         """Nodes per reason text."""
         counts: dict[str, int] = {}
@@ -78,11 +92,16 @@ class Verdict:
 
 def verdict_everywhere(refusal: Refusal, nodes: int) -> Verdict:
     """The same refusal on every node."""
-    reason = Reason(refusal.reason, nodes, refusal.plugin, refusal.curable)
+    reason = Reason(refusal.reason, nodes, refusal.plugin, refusal.curable, refusal.remedy)
     hopeless = None if refusal.curable else np.ones(nodes, dtype=bool)
     return Verdict(nodes, (reason,), hopeless=hopeless)
 
 
-def verdict_text(text: str) -> Verdict:
+def verdict_text(text: str, remedy: RemedyText | Remedy = "") -> Verdict:
     """A verdict that is a plain sentence."""
-    return Verdict(text=text)
+    return Verdict(text=text, remedy=remedy_of(remedy))
+
+
+def verdict_of(refused: Refused) -> Verdict:
+    """Why a task was not moved onto the node that was chosen for it."""
+    return Verdict(text=refused.why, remedy=refused.remedy)

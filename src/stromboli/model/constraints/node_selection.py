@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from stromboli.api.types.meta import Requirement
     from stromboli.api.types.pod import NodeSelector, PodSpec
     from stromboli.model.node_columns import Bools, Columns
+    from stromboli.model.task import Task
 
 
 def selects_nodes(spec: PodSpec) -> bool:
@@ -85,3 +86,12 @@ def _matching_name(columns: Columns, requirement: Requirement) -> Bools:
 
 def _rows_by_name(columns: Columns) -> dict[str, int]:
     return {node.name: row for row, node in enumerate(columns.nodes)}
+
+
+def selection_remedy(task: Task) -> str:
+    """What would help a task whose node selector or node affinity no node matches."""
+    selector = task.shape.spec.node_selector
+    if selector:
+        labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
+        return f"label a node with {labels}, or change the pod's nodeSelector"
+    return "no node matches its node affinity"

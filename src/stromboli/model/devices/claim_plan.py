@@ -15,7 +15,14 @@ from stromboli.api.types.devices import (
     ExactDeviceRequest,
 )
 from stromboli.model.devices.pools.quantities import Amount, amount
-from stromboli.model.devices.shortage import DeviceShortage, SearchStopped
+from stromboli.model.devices.shortage import (
+    CREATE_CLASS,
+    FEWER_IN_CLAIM,
+    FEWER_IN_POD,
+    FIX_SELECTOR,
+    DeviceShortage,
+    SearchStopped,
+)
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import DeviceClass, DeviceRequest, DeviceTaint, ResourceClaimSpec
@@ -105,7 +112,7 @@ def _check_selectors(plans: Iterable[ClaimPlan]) -> None:
     size = sum(map(len, {expression for option in options for _, expression in option.selectors}))
     if size > MAX_SELECTORS:
         message = f"the selectors of the claims have {size} characters, at most {MAX_SELECTORS} are allowed for a pod"
-        raise SearchStopped(DeviceShortage(message, True))
+        raise SearchStopped(DeviceShortage(message, True, mistake=FEWER_IN_POD))
 
 
 class _Planner:
@@ -121,7 +128,8 @@ class _Planner:
         requests = tuple(self._request(request) for request in devices.requests)
         least = sum(min(_count(option) for option in request.options) for request in requests)
         if least > MAX_RESULTS:
-            raise self._stop(f"number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}")
+            problem = f"number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
+            raise self._stop(problem, mistake=FEWER_IN_CLAIM)
         for place, constraint in enumerate(devices.constraints):
             if not constraint.match_attribute and not constraint.distinct_attribute:
                 raise self._stop(f"constraint #{place}: empty constraint (unsupported constraint type?)")
@@ -144,10 +152,11 @@ class _Planner:
         if asked.count < 0:
             raise self._stop(f"a count of {asked.count} devices", name)
         if not asked.device_class_name:
-            raise self._stop("missing device class name (unsupported request type?)", name)
+            raise self._stop("missing device class name (unsupported request type?)", name, CREATE_CLASS)
         device_class = self._classes.get(asked.device_class_name)
         if device_class is None:
-            raise self._stop(f"device class {asked.device_class_name} does not exist", name)
+            problem = f"device class {asked.device_class_name} does not exist"
+            raise self._stop(problem, name, CREATE_CLASS)
         owners = ((f"class {device_class.name}", device_class.spec.selectors), ("claim", asked.selectors))
         selectors = tuple(
             (owner, self._expression(name, owner, place, selector))
@@ -161,7 +170,7 @@ class _Planner:
     def _expression(self, request: str, owner: str, place: int, selector: DeviceSelector) -> str:
         if selector.cel is None:
             message = f"{owner}, selector #{place}: CEL expression empty (unsupported selector type?)"
-            raise self._stop(message, request)
+            raise self._stop(message, request, FIX_SELECTOR)
         return selector.cel.expression
 
     def _capacity(self, name: str, asked: ExactDeviceRequest) -> dict[str, Amount]:
@@ -175,9 +184,9 @@ class _Planner:
                 raise self._stop(f"capacity {key[:64]}: {asked_amount.text} is less than nothing", name)
         return amounts
 
-    def _stop(self, problem: str, request: str = "") -> SearchStopped:
+    def _stop(self, problem: str, request: str = "", mistake: str = "") -> SearchStopped:
         message = f"request {request}: {problem}" if request else problem
-        return SearchStopped(DeviceShortage(message, True, self._claim, request))
+        return SearchStopped(DeviceShortage(message, True, self._claim, request, mistake=mistake))
 
 
 def _count(option: Option) -> int:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from stromboli.api.cel.expression import NO_SUCH_KEY
 from stromboli.model.devices.attribute_constraints import attribute_values
 from stromboli.model.devices.claim_plan import ClaimPlan, Option
 from stromboli.model.devices.device_selection import SelectorTable, projection
 from stromboli.model.devices.devices_in_use import UseKey
-from stromboli.model.devices.shortage import DeviceShortage, SearchStopped
+from stromboli.model.devices.shortage import FIX_KEY, FIX_SELECTOR, DeviceShortage, SearchStopped
 
 if TYPE_CHECKING:
     from stromboli.api.cel.device_selectors import Read
@@ -120,7 +121,14 @@ class ClaimShape:
             if isinstance(outcome, str):
                 message = f"request {option.name}: {owner}: selector {_short(expression)}: {outcome}"
                 raise SearchStopped(
-                    DeviceShortage(message, True, claim, option.name, option.asked.device_class_name)
+                    DeviceShortage(
+                        message,
+                        True,
+                        claim,
+                        option.name,
+                        option.asked.device_class_name,
+                        mistake=FIX_KEY if NO_SUCH_KEY in outcome else FIX_SELECTOR,
+                    )
                 )
             if not outcome:
                 return expression

@@ -15,7 +15,15 @@ from stromboli.model.devices.attribute_constraints import ConstraintState
 from stromboli.model.devices.claim_plan import MAX_DEVICES, MAX_RESULTS, Option
 from stromboli.model.devices.pools.consumable_capacity import consumption, lacking
 from stromboli.model.devices.search_candidates import Candidate, Candidates
-from stromboli.model.devices.shortage import DeviceShortage, Lack, Rejection, SearchStopped, unserved
+from stromboli.model.devices.shortage import (
+    FEWER_IN_CLAIM,
+    FEWER_IN_POD,
+    DeviceShortage,
+    Lack,
+    Rejection,
+    SearchStopped,
+    unserved,
+)
 from stromboli.model.devices.solution import DeviceChoice, Solution, StepBudget
 
 if TYPE_CHECKING:
@@ -87,10 +95,10 @@ class DeviceSearch:
                 total += max((count for count in counts if count <= MAX_RESULTS), default=0)
             if least > MAX_RESULTS:
                 message = f"number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
-                raise SearchStopped(DeviceShortage(message, True, claim))
+                raise SearchStopped(DeviceShortage(message, True, claim, mistake=FEWER_IN_CLAIM))
         if total > MAX_DEVICES:
             message = f"the claims request up to {total} devices, at most {MAX_DEVICES} are allowed for a pod"
-            raise SearchStopped(DeviceShortage(message, True))
+            raise SearchStopped(DeviceShortage(message, True, mistake=FEWER_IN_POD))
 
     def _count(self, claim: int, option: Option) -> int:
         if not option.takes_all:

@@ -50,6 +50,19 @@ class DeviceShortage(NamedTuple):
     """How many devices the request asks for; 0 if it takes all."""
     had: int = 0
     """How many of them the node has."""
+    mistake: str = ""
+    """If claim, class or selector is wrong: what fixes it."""
+
+
+FEWER_IN_CLAIM = "request fewer devices in a claim"
+FEWER_IN_POD = "request fewer devices in the claims of a pod"
+CREATE_CLASS = "create the DeviceClass, or request an existing one: kubectl get deviceclasses"
+FIX_SELECTOR = "fix the selector of the claim or of its class"
+FIX_KEY = (
+    f"{FIX_SELECTOR}: kubectl get resourceslices -o yaml shows the attributes of devices, and has() tests whether a "
+    "device has one"
+)
+"""Of a selector that reads an attribute which a device lacks."""
 
 
 class SearchStopped(Exception):

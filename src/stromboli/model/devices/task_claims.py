@@ -10,6 +10,8 @@ from stromboli.api.types.devices import ConsumerReference, DeviceClaim, Resource
 from stromboli.model.amounts import Amounts, shift
 from stromboli.model.devices.extended_resources import asked_resources, extended_requests
 from stromboli.model.devices.queue_usage import DeviceAmounts, device_amounts
+from stromboli.model.devices.shortage import CREATE_CLASS
+from stromboli.model.remedy import Problem, Rank, Remedy
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import DeviceClass, ResourceClaim
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 MOST_CONSUMERS = 256
 """Consumers that a claim may have at the same time: an API server takes no more."""
 NATIVE_GROUPS = "scheduling.k8s.io"
+_CREATE_TEMPLATE = "create the ResourceClaimTemplate that it references: its claim is generated from it"
+_SEPARATE_CLAIM = Remedy("wait until the other pod releases the claim, or use a separate claim")
 
 
 def task_claims(ledger: DeviceLedger, task: Task) -> list[ClaimUse]:
@@ -50,7 +54,7 @@ def extended_amounts(spec: PodSpec, served: Mapping[str, str]) -> DeviceAmounts:
     return device_amounts(ResourceClaimSpec(DeviceClaim(extended_requests(spec, resources, served).requests)))
 
 
-def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: Task) -> str | None:
+def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: Task) -> Problem | None:
     """Why no node can take a task because of its claims, in the words of Kubernetes."""
     for claim in task.claims:
         if problem := _lookup_problem(ledger, task, claim):
@@ -58,7 +62,8 @@ def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: T
     for use in task_claims(ledger, task):
         if problem := _use_problem(use, classes, task):
             return problem
-    return _container_problem(task.shape.spec)
+    text = _container_problem(task.shape.spec)
+    return Problem(text) if text else None
 
 
 def _container_problem(spec: PodSpec) -> str | None:
@@ -71,48 +76,54 @@ def _container_problem(spec: PodSpec) -> str | None:
     return None
 
 
-def _lookup_problem(ledger: DeviceLedger, task: Task, claim: PodClaim) -> str | None:
+def _mistake(text: str, remedy: str) -> Problem:
+    return Problem(text, Remedy(remedy, rank=Rank.MISTAKE))
+
+
+def _lookup_problem(ledger: DeviceLedger, task: Task, claim: PodClaim) -> Problem | None:
     """Why a claim cannot be used by this task at all."""
     if not claim.claim:
-        text = messages.NOT_CREATED if claim.template else messages.UNSUPPORTED
-        return text.format(namespace=task.namespace, pod=task.name, name=claim.name)
+        if claim.template:
+            text = messages.NOT_CREATED.format(namespace=task.namespace, pod=task.name)
+            return _mistake(text, _CREATE_TEMPLATE)
+        return Problem(messages.UNSUPPORTED.format(namespace=task.namespace, pod=task.name, name=claim.name))
     use = ledger.claims.get(f"{task.namespace}/{claim.claim}")
     if use is None or use.object is None:
-        return messages.NOT_FOUND.format(namespace=task.namespace, name=claim.claim)
+        text = messages.NOT_FOUND.format(namespace=task.namespace, name=claim.claim)
+        return _mistake(text, "create the ResourceClaim")
     if use.object.metadata.deletion_timestamp is not None:
-        return messages.BEING_DELETED.format(name=claim.claim)
+        return Problem(messages.BEING_DELETED.format(name=claim.claim))
     if not claim.template or use.controller == task.uid or _is_of_group(use.object, task):
         return None
     group = _native_group(task)
     text = messages.OF_ANOTHER_GROUP if group else messages.OF_ANOTHER_POD
-    return text.format(namespace=task.namespace, name=claim.claim, pod=task.name, group=group)
+    return Problem(text.format(namespace=task.namespace, name=claim.claim, pod=task.name, group=group))
 
 
-def _use_problem(use: ClaimUse, classes: dict[str, DeviceClass], task: Task) -> str | None:
+def _use_problem(use: ClaimUse, classes: dict[str, DeviceClass], task: Task) -> Problem | None:
     if use.object is None:
         return None
     if use.allocation is None:
         return next(_request_problems(use.object, classes), None)
     reserved = use.object.status.reserved_for
     if len(reserved) >= MOST_CONSUMERS and consumer_uid(task, use) not in [each.uid for each in reserved]:
-        return messages.IN_USE
+        return Problem(messages.IN_USE, _SEPARATE_CLAIM)
     return None
 
 
-def _request_problems(claim: ResourceClaim, classes: dict[str, DeviceClass]) -> Iterator[str]:
+def _request_problems(claim: ResourceClaim, classes: dict[str, DeviceClass]) -> Iterator[Problem]:
     """Requests for nothing that is known, and for classes that do not exist."""
     for request in claim.spec.devices.requests:
         asked = [(request.name, request.exactly.device_class_name)] if request.exactly else []
         asked += [(f"{request.name}/{sub.name}", sub.device_class_name) for sub in request.first_available]
         if not asked:
-            yield messages.UNKNOWN_REQUEST.format(
-                namespace=claim.namespace, name=claim.name, request=request.name
-            )
+            text = messages.UNKNOWN_REQUEST
+            yield Problem(text.format(namespace=claim.namespace, name=claim.name, request=request.name))
         for name, class_name in asked:
             if not class_name:
-                yield messages.CLASS_UNNAMED.format(request=name)
+                yield Problem(messages.CLASS_UNNAMED.format(request=name))
             elif class_name not in classes:
-                yield messages.CLASS_MISSING.format(request=name, name=class_name)
+                yield _mistake(messages.CLASS_MISSING.format(request=name, name=class_name), CREATE_CLASS)
 
 
 # -- for whom a claim is reserved

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stromboli.api import names
-from stromboli.engine.plugin import Bound, Eviction, Invalid, Key, Plugin, QueueLimit
+from stromboli.engine.plugin import CAPABILITY, LIMIT, Bound, Eviction, Invalid, Key, Plugin, QueueLimit
 from stromboli.engine.points import Vote, depends, in_turn
 from stromboli.engine.queue_limits import InqueueResources, own_capability, refuse_for_quota
 from stromboli.engine.session import Session
@@ -167,13 +167,14 @@ class Capacity(Plugin):
             capability, held = own_capability(share.queue), share.held
             if self._devices is not None:
                 capability, held = self._devices.without_zeros(capability), self._devices.with_devices(share)
-            yield QueueLimit(share.queue, "capability", capability, held, "raise that capability")
+            remedy = "raise that capability"
+            yield QueueLimit(share.queue, "capability", capability, held, remedy, code=CAPABILITY)
         names_of_dims = enumerate(self.session.cluster.dims.names)
         amounts = [dim for dim, name in names_of_dims if not class_of(name)]
         for share in shares:
             limit = {dim: share.limit.get(dim, 0) for dim in amounts}
             remedy = "raise the capability of parent queues or lower the guarantees of other queues"
-            yield QueueLimit(share.queue, "limit", limit, share.held, remedy)
+            yield QueueLimit(share.queue, "limit", limit, share.held, remedy, code=LIMIT)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         request, job = total_of(task.request for task in tasks), tasks[0].job if tasks else None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from stromboli.api.card_reasons import NO_CARDS
 from stromboli.model.cards.card_grants import CardShare
 from stromboli.model.cards.node_cards import CardColumns
+from stromboli.model.remedy import Rank, Remedy
 
 if TYPE_CHECKING:
     from stromboli.api.card_reasons import CardReason
@@ -36,6 +38,11 @@ class CardShortage(NamedTuple):
     @property
     def text(self) -> str:
         return self.reason.of(self.asked)
+
+    @property
+    def remedy(self) -> Remedy:
+        """What would help; a node without such cards explains less than one that has some."""
+        return Remedy(self.reason.remedy, rank=Rank.ABSENCE if self.reason == NO_CARDS else Rank.CAUSE)
 
 
 class CardRequest(Protocol):

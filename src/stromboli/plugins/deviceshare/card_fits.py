@@ -158,7 +158,8 @@ class CardFits:
         for number in np.flatnonzero(np.bincount(later)).tolist():
             shortage = self._shortages[number]
             if shortage is not None:
-                yield Check(later != number, shortage.text, shortage.reason.curable)
+                passes, reason = later != number, shortage.reason
+                yield Check(passes, shortage.text, reason.curable, remedy=shortage.remedy)
         if (now != later).any():
             yield Check(nodes.all(), reasons.MEMORY.of("enough"), True, now=now == FITS)
 

@@ -202,7 +202,7 @@ class DeviceShare(Plugin):
         """Without the switch of its model a pod would start and find no card."""
         for demand in task.shape.demands:
             if demand.requirement is DEVICE_SHARING and (resource := self._not_shared(task.shape)):
-                return Refusal(self._why_not_shared(resource), plugin=self.name)
+                return self._not_shared_refusal(resource)
         if self._requests(task) and (count := listed_cards(task)) > MOST_LISTED:
             text = card_reasons.LONG_LISTS.format(count=count, most=MOST_LISTED)
             return Refusal(text, plugin=self.name)
@@ -233,13 +233,15 @@ class DeviceShare(Plugin):
                 return resource
         return ""
 
-    def _why_not_shared(self, resource: str) -> str:
+    def _not_shared_refusal(self, resource: str) -> Refusal:
         if self.arguments.vgpu and is_vgpu(resource):
             nvidia = self._config[1].nvidia
-            return card_reasons.NO_CARD_ASKED.format(
+            text = card_reasons.NO_CARD_ASKED.format(
                 resource=resource, count=nvidia.count_name, memory=nvidia.memory_name
             )
-        return card_reasons.NOT_SHARED.format(resource=resource)
+            return Refusal(text, plugin=self.name, remedy=card_reasons.LIMIT_CARDS)
+        text = card_reasons.NOT_SHARED.format(resource=resource)
+        return Refusal(text, plugin=self.name, remedy=card_reasons.SHARE_IT)
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
         for request in self._requests(task):
@@ -283,7 +285,7 @@ class DeviceShare(Plugin):
             order = self._card_order(task, node, cards)
             answer = self._fits_of(request).answer(node, cards, now, task, order)
             if isinstance(answer, CardShortage):
-                yield Refusal(answer.text, answer.reason.curable, self.name)
+                yield Refusal(answer.text, answer.reason.curable, self.name, answer.remedy)
                 return
             annotations = request.annotations(answer.shares, node.name, self.session.now)
             yield CardGrant(request.model, answer.shares, tuple(annotations.items()), lock)
@@ -395,7 +397,7 @@ class NodeLocks:
             free = free.copy()
             for node in shared:
                 free[node.row] = not self.is_locked(task, node, lock)
-        return Check(nodes.pick(free), reasons.LOCKED.of())
+        return Check(nodes.pick(free), reasons.LOCKED.of(), remedy=reasons.LOCKED.remedy)
 
     def _unlocked(self, lock: str) -> Bools:
         """Where nobody has a lock, nor is about to."""

@@ -10,6 +10,8 @@ from stromboli.api.types.pod import PodSpec
 from stromboli.model.cpus.cpu_ledger import whole_cpus
 from stromboli.model.cpus.cpu_picker import reserved_cpus, take_cpus
 from stromboli.model.cpus.cpu_topology import CpuTopology, NodeCpus
+from stromboli.model.remedy import NO_REMEDY, Remedy
+from stromboli.plugins.numa_aware.cpu_remedies import ALL_ASSIGNED, RUN_EXPORTER, SAME_POLICY, SET_STATIC
 
 NO_POLICY = ("", "none")
 NAME_LENGTH = 63
@@ -34,10 +36,13 @@ class Assignment(NamedTuple):
 
     cpus: int = 0
     refusal: str = ""
+    remedy: Remedy = NO_REMEDY
+    asked: int | None = None
+    """The CPUs of the container for which there are too few."""
 
 
 PASSES = Assignment()
-UNKNOWN_CPUS = Assignment(refusal=names.NUMA_INFO_EMPTY)
+UNKNOWN_CPUS = Assignment(refusal=names.NUMA_INFO_EMPTY, remedy=RUN_EXPORTER)
 
 
 def assign(ask: Ask, cpus: NodeCpus, free: int | None) -> Assignment:
@@ -45,11 +50,12 @@ def assign(ask: Ask, cpus: NodeCpus, free: int | None) -> Assignment:
     static, policy, reserved = cpus.policies
     if ask.policy:
         if not static:
-            return Assignment(refusal=names.CPU_MANAGER_NOT_STATIC)
+            return Assignment(refusal=names.CPU_MANAGER_NOT_STATIC, remedy=SET_STATIC)
         if policy != ask.policy:
-            return Assignment(refusal=names.NUMA_POLICY_DIFFERS.format(task=ask.policy, node=policy))
+            differs = names.NUMA_POLICY_DIFFERS.format(task=ask.policy, node=policy)
+            return Assignment(refusal=differs, remedy=SAME_POLICY)
         if not free:
-            return Assignment(refusal=names.NUMA_CPUS_EMPTY)
+            return Assignment(refusal=names.NUMA_CPUS_EMPTY, remedy=ALL_ASSIGNED)
     elif not static or policy in NO_POLICY:
         return PASSES
     kept, assigned = reserved_cpus(cpus.topology, reserved), 0
@@ -57,7 +63,8 @@ def assign(ask: Ask, cpus: NodeCpus, free: int | None) -> Assignment:
         available = None if free is None else free & ~kept
         hint = best_hint(policy, cpus.topology, available, request)
         if not admits(policy, hint):
-            return Assignment(refusal=names.NUMA_UNASSIGNABLE.format(container=container))
+            unassignable = names.NUMA_UNASSIGNABLE.format(container=container)
+            return Assignment(refusal=unassignable, asked=request)
         given = _cpus_for(cpus.topology, hint, available or 0, request)
         assigned |= given
         free = None if free is None else free & ~given

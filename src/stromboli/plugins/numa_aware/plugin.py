@@ -18,10 +18,12 @@ from stromboli.model.cpus.cpu_set import format_cpu_set
 from stromboli.model.cpus.cpu_topology import CpuTopology, NodePolicies
 from stromboli.model.ledgers import Grant
 from stromboli.model.node_columns import Ints, Node
+from stromboli.model.remedy import Remedy
 from stromboli.model.requirements.placement_requirement import NUMA_POLICY, PREFERRED_NUMA_POLICY
 from stromboli.model.shape import Shape
 from stromboli.model.task import Task
 from stromboli.plugins.numa_aware.cpu_assignment import PASSES, UNKNOWN_CPUS, Ask, Assignment, assign
+from stromboli.plugins.numa_aware.cpu_remedies import fewer_cpus
 from stromboli.policy.arguments import arg
 
 
@@ -88,7 +90,7 @@ class NumaAware(Plugin):
             verdicts.follow()
             codes = nodes.pick(verdicts.codes)
             for reason, code in verdicts.reasons.items():
-                yield Check(codes != code, reason)
+                yield Check(codes != code, reason, remedy=verdicts.remedies[code])
 
     # -- score
 
@@ -121,9 +123,10 @@ class NumaAware(Plugin):
         ask = self._ask(task)
         if ask is None:
             return
-        assignment = self._verdicts_on(ask).assignment(node)
+        verdicts = self._verdicts_on(ask)
+        assignment = verdicts.assignment(node)
         if assignment.refusal:
-            yield Refusal(assignment.refusal, plugin=self.name)
+            yield Refusal(assignment.refusal, plugin=self.name, remedy=verdicts.remedy(assignment))
         elif assignment.cpus:
             topology = self.session.cluster.cpus.nodes[node.name].topology
             yield CpuGrant(format_cpu_set(assignment.cpus), topology.numa_counts(assignment.cpus))
@@ -155,6 +158,8 @@ class NodeVerdicts:
         self._layout = self._position = -1
         self.reasons: dict[str, int] = {}
         """The code of each refusal; 0 in the column means that the node passes."""
+        self.remedies: dict[int, Remedy] = {}
+        """What would help, by the code of the refusal."""
         self.codes: Ints = np.zeros(0, dtype=np.int64)
         self.touched: Ints = np.zeros(0, dtype=np.int64)
         """How many NUMA nodes the CPUs of the pod would come from, by node."""
@@ -197,4 +202,12 @@ class NodeVerdicts:
     def _code(self, assignment: Assignment) -> int:
         if not assignment.refusal:
             return 0
-        return self.reasons.setdefault(assignment.refusal, len(self.reasons) + 1)
+        code = self.reasons.setdefault(assignment.refusal, len(self.reasons) + 1)
+        self.remedies.setdefault(code, self.remedy(assignment))
+        return code
+
+    def remedy(self, assignment: Assignment) -> Remedy:
+        """What would help where a node refuses."""
+        if assignment.asked is None:
+            return assignment.remedy
+        return fewer_cpus(self._cluster.cpus, self._ask.policy, assignment.asked)

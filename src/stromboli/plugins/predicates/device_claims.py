@@ -19,8 +19,10 @@ from stromboli.model.devices.binding_conditions import is_unusable
 from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.devices.extended_resources import ExtendedRequests, asked_resources, extended_requests
 from stromboli.model.devices.task_claims import claim_problem, consumer, task_claims
+from stromboli.model.remedy import Problem
 from stromboli.model.status import Status
 from stromboli.plugins.predicates.device_column import DeviceColumn, SearchLimit
+from stromboli.plugins.predicates.device_remedies import OTHER_NODES, free_devices
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import AllocationResult
@@ -89,6 +91,7 @@ class DeviceClaims:
         self._retries += self.is_unfinished
         self._shared = SharedClaims(cluster.devices)
         self._extended = ExtendedResources(cluster)
+        self.remedy = free_devices(cluster)
 
     @property
     def is_unfinished(self) -> bool:
@@ -99,10 +102,10 @@ class DeviceClaims:
         """Whether a task has claims, or extended resources that devices may serve."""
         return bool(task.claims) or bool(self._cluster.devices.extended and self._extended.asked(task))
 
-    def problem(self, task: Task) -> str | None:
+    def problem(self, task: Task) -> Problem | None:
         """Why no node can take a task because of its claims."""
         if self._cluster.devices.made_for(task):
-            return messages.STALE_EXTENDED_CLAIM
+            return Problem(messages.STALE_EXTENDED_CLAIM)
         return claim_problem(self._cluster.devices, self._cluster.objects.device_classes, task)
 
     def key(self, task: Task) -> Claims:
@@ -199,7 +202,7 @@ class DeviceClaims:
                 uids.append(task.uid)
             answer = self.column(task, contents).allocate(node, in_use, uids)
             if isinstance(answer, DeviceShortage):
-                yield Refusal(messages.CANNOT_ALLOCATE, curable=True, plugin=self._plugin)
+                yield Refusal(messages.CANNOT_ALLOCATE, True, self._plugin, self.remedy)
                 return
             allocations.update(zip(new, answer.results, strict=False))
             if extended is not None:
@@ -226,15 +229,17 @@ class ClaimFilter:
         devices, claims = self._devices, self._claims
         for rows, contents in devices.variants(task, claims):
             column = devices.column(task, contents)
-            for message, passing in column.errors():
-                yield Check(nodes.pick(passing | ~rows), message)
-            yield Check(nodes.pick(column.ever() | ~rows), messages.CANNOT_ALLOCATE)
+            for problem, passing in column.errors():
+                yield Check(nodes.pick(passing | ~rows), problem.text, remedy=problem.remedy)
+            ever, remedy = nodes.pick(column.ever() | ~rows), devices.remedy
+            yield Check(ever, messages.CANNOT_ALLOCATE, remedy=remedy)
             later, now = nodes.pick(column.later | ~rows), nodes.pick(column.now | ~rows)
-            yield Check(later, messages.CANNOT_ALLOCATE, curable=True, now=now)
+            yield Check(later, messages.CANNOT_ALLOCATE, True, now, remedy)
         if claims.allocated:
             usable = nodes.pick(devices.usable_on(claims.allocated))
             promised = any(claim.promised for claim in claims.allocated)
-            yield Check(usable, messages.NOT_AVAILABLE, now=np.zeros_like(usable) if promised else usable)
+            now = np.zeros_like(usable) if promised else usable
+            yield Check(usable, messages.NOT_AVAILABLE, False, now, OTHER_NODES)
 
 
 # -- which extended resources of a task devices have to serve: on each node those that the node does not list

@@ -11,6 +11,7 @@ import numpy as np
 from stromboli.api import device_messages as messages
 from stromboli.model.devices.allocator import DeviceShortage, DevicesInUse, Solution, StepBudget
 from stromboli.model.node_columns import Bools, Ints
+from stromboli.model.remedy import NO_REMEDY, Problem, Rank, Remedy
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
@@ -88,8 +89,8 @@ class DeviceColumn:
         """Rows that nobody had time for."""
         self._ever = np.full(count, _UNKNOWN, dtype=np.int8)
         """Where they could be had if nobody else had any, as far as that was asked for."""
-        self._errors: dict[int, str] = {}
-        """What is wrong with classes, selectors or pools, by row."""
+        self._errors: dict[int, tuple[str, str]] = {}
+        """What is wrong with classes, selectors or pools, by row, with what fixes it if that is known."""
 
     @property
     def is_unfinished(self) -> bool:
@@ -133,7 +134,7 @@ class DeviceColumn:
             elif answer is None:
                 self._postponed[row] = True
             elif answer.is_error:
-                self._errors[row] = answer.message
+                self._errors[row] = (answer.message, answer.mistake)
 
     def _reset(self, rows: Sequence[int]) -> None:
         """Forget the values of rows."""
@@ -175,14 +176,15 @@ class DeviceColumn:
                 self._ever[row] = isinstance(answer, Solution)
         return np.asarray(self.later | (self._ever == 1))
 
-    def errors(self) -> Iterator[tuple[str, Bools]]:
+    def errors(self) -> Iterator[tuple[Problem, Bools]]:
         """What is wrong with classes, selectors or pools, or that there was no time, and where that is not so."""
         if self.is_unfinished:
-            yield messages.NO_TIME, ~self._postponed
-        for message, _ in Counter(self._errors.values()).most_common(MOST_ERRORS):
+            yield Problem(messages.NO_TIME), ~self._postponed
+        for error, _ in Counter(self._errors.values()).most_common(MOST_ERRORS):
             passing = np.ones(len(self.later), dtype=bool)
-            passing[[row for row, error in self._errors.items() if error == message]] = False
-            yield message, passing
+            passing[[row for row, other in self._errors.items() if other == error]] = False
+            message, fix = error
+            yield Problem(message, Remedy(fix, rank=Rank.MISTAKE) if fix else NO_REMEDY), passing
 
 
 _UNKNOWN = -1

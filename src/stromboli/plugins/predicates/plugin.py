@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
@@ -13,10 +14,16 @@ from stromboli.engine.placement.verdict import FIT
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
-from stromboli.model.constraints.node_selection import matching_nodes, required_selector, selects_nodes
+from stromboli.model.constraints.node_selection import (
+    matching_nodes,
+    required_selector,
+    selection_remedy,
+    selects_nodes,
+)
 from stromboli.model.constraints.taints import cordoned_nodes, tolerable_nodes, tolerates_cordon
 from stromboli.model.ledgers import Grant
 from stromboli.model.node_columns import Node
+from stromboli.model.remedy import Problem
 from stromboli.model.requirements.placement_requirement import (
     NODE_FILTERS,
     RESOURCE_CLAIMS,
@@ -26,8 +33,8 @@ from stromboli.model.requirements.placement_requirement import (
 )
 from stromboli.model.shape import VIEW_PODS, Shape
 from stromboli.model.task import Task
+from stromboli.model.volumes.claim_problems import binding_problem, zone_problem
 from stromboli.model.volumes.task_volumes import delayed_claims, volume_demand
-from stromboli.model.volumes.volume_claims import binding_problem, zone_problem
 from stromboli.model.volumes.volume_demand import NO_VOLUMES, VolumeDemand
 from stromboli.model.volumes.volume_grant import BIND_TIMEOUT, VolumeGrant
 from stromboli.plugins.predicates.device_claims import DeviceClaims
@@ -41,6 +48,7 @@ from stromboli.plugins.predicates.volume_filters import (
     VolumeRestrictions,
     VolumeZone,
 )
+from stromboli.plugins.predicates.volume_remedies import unbindable_claims
 from stromboli.plugins.predicates.volume_score import Point, StorageScore
 from stromboli.policy.arguments import arg
 
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
     from stromboli.api.types.pod import NodeSelectorTerm, PodSpec
     from stromboli.model.cluster import Cluster
     from stromboli.model.constraints.pod_counts import PodCount
+    from stromboli.model.node_columns import Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,19 +185,19 @@ class Predicates(Plugin):
             return None
         for filter, problem in self._problems(task):
             if problem:
-                text = names.PRE_PREDICATE_FAILED.format(plugin=filter, reasons=problem)
-                return Refusal(text, curable=False, plugin=self.name)
+                text = names.PRE_PREDICATE_FAILED.format(plugin=filter, reasons=problem.text)
+                return Refusal(text, False, self.name, problem.remedy)
         if by_shape:
             self._harmless.add(shape)
         return None
 
-    def _problems(self, task: Task) -> Iterator[tuple[str, str | None]]:
+    def _problems(self, task: Task) -> Iterator[tuple[str, Problem | None]]:
         """What keeps a task from every node, in the order in which Volcano checks (spec 04 1.2)."""
         enabled, objects, spec = self.arguments, self.session.cluster.objects, task.shape.spec
         if enabled.node_affinity and names_conflict(spec):
-            yield "NodeAffinity", names.AFFINITY_TERMS_CONFLICT
+            yield "NodeAffinity", Problem(names.AFFINITY_TERMS_CONFLICT)
         if enabled.pod_affinity and (problem := invalid_term(spec)):
-            yield "InterPodAffinity", names.TERM_UNREADABLE.format(problem=problem)
+            yield "InterPodAffinity", Problem(names.TERM_UNREADABLE.format(problem=problem))
         if enabled.volume_zone:
             # quirk: spec 04 1.2, zones come first, so they report what binding would report better
             yield "VolumeZone", zone_problem(objects, task)
@@ -254,6 +263,7 @@ class Predicates(Plugin):
 
 
 ANY_ADDRESS = "0.0.0.0"
+_OTHER_PORT = "the host port is in use on every node: choose another port"
 
 
 class HostPort(NamedTuple):
@@ -292,7 +302,9 @@ class NodePorts:
         return self._conflicting_pods().version
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        yield Check(nodes.pick(self._conflicting_pods().by_node == 0), names.PORTS_TAKEN, curable=True)
+        yield Check(
+            nodes.pick(self._conflicting_pods().by_node == 0), names.PORTS_TAKEN, True, remedy=_OTHER_PORT
+        )
 
     def _conflicting_pods(self) -> PodCount:
         return self._cluster.pod_counts.get(("host ports", self._requested), self._conflicts)
@@ -305,27 +317,50 @@ class NodePorts:
 # -- filters that look at a node by itself: its pod slots, its cordon, labels and taints (spec 04 1.3, 2.2-2.4)
 
 
+TAINTS_SHOWN = 3
+"""Taints that a remedy names."""
+_POD_LIMIT = "every node is at its pod limit: wait, add nodes or raise the limit"
+
+
 def pod_slots(task: Task, nodes: Nodes) -> Iterator[Check]:
     """A node runs at most as many pods as its status allows."""
     free = nodes.view[VIEW_PODS] < nodes.view_allocatable[VIEW_PODS]
-    yield Check(free, names.POD_NUMBER_EXCEEDED, curable=True)
+    yield Check(free, names.POD_NUMBER_EXCEEDED, True, remedy=_POD_LIMIT)
 
 
 def cordon(task: Task, nodes: Nodes) -> Iterator[Check]:
     """A node marked unschedulable takes only pods that tolerate that."""
     if not tolerates_cordon(task.shape.spec.tolerations):
-        yield Check(~nodes.pick(cordoned_nodes(nodes.columns)), names.NODE_UNSCHEDULABLE)
+        usable = ~nodes.pick(cordoned_nodes(nodes.columns))
+        yield Check(
+            usable, names.NODE_UNSCHEDULABLE, remedy="uncordon one of the nodes: kubectl uncordon NODE"
+        )
 
 
 def node_affinity(task: Task, nodes: Nodes) -> Iterator[Check]:
     """nodeSelector and required node affinity."""
-    yield Check(nodes.pick(matching_nodes(nodes.columns, task.shape.spec)), names.NODE_AFFINITY_MISMATCH)
+    matching = nodes.pick(matching_nodes(nodes.columns, task.shape.spec))
+    yield Check(matching, names.NODE_AFFINITY_MISMATCH, remedy=selection_remedy)
 
 
 def taints(task: Task, nodes: Nodes) -> Iterator[Check]:
     """A taint keeps away pods that do not tolerate it."""
     tolerable = tolerable_nodes(nodes.columns, task.shape.spec.tolerations)
-    yield Check(nodes.pick(tolerable), names.UNTOLERATED_TAINT)
+    remedy = partial(_taint_remedy, nodes.columns)
+    yield Check(nodes.pick(tolerable), names.UNTOLERATED_TAINT, remedy=remedy)
+
+
+def _taint_remedy(columns: Columns, task: Task) -> str:
+    taints: dict[str, None] = {}
+    for node in columns.nodes:
+        for taint in node.object.spec.taints if node.object else ():
+            if taint.effect != names.PREFER_NO_SCHEDULE:
+                value = f"={taint.value}" if taint.value else ""
+                taints[f"{taint.key}{value}:{taint.effect}"] = None
+        if len(taints) > TAINTS_SHOWN:
+            break
+    listed = ", ".join(list(taints)[:TAINTS_SHOWN])
+    return f"tolerate a taint or remove it: {listed}{', ...' if len(taints) > TAINTS_SHOWN else ''}"
 
 
 def names_conflict(spec: PodSpec) -> bool:
@@ -355,7 +390,7 @@ def volume_grants(cluster: Cluster, task: Task, node: Node, timeout: int) -> Ite
         return
     volumes = cluster.volumes.matching.choose(tuple(delayed for _, delayed in waiting), node.row)
     if volumes is None:  # somebody else has the volume since the filters were asked
-        yield Refusal(names.NO_VOLUME_TO_BIND)
+        yield Refusal(names.NO_VOLUME_TO_BIND, remedy=unbindable_claims(cluster))
         return
     for (claim, _), volume in zip(waiting, volumes, strict=True):
         yield VolumeGrant(claim.namespace, claim.name, claim.metadata.uid, volume, timeout)

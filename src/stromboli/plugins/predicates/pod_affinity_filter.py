@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
+_UNMET = "no node satisfies its podAffinity"
+_EXCLUDES = "its podAntiAffinity excludes every node: add nodes or relax the rule"
+_EXCLUDED = "the podAntiAffinity of running pods excludes it"
+
+
 def pod_affinity_key(cluster: Cluster, task: Task) -> Hashable:
     """What the filter below reads of a task beyond its shape."""
     existing_anti_affinity = cluster.affinity_terms.required_matching(task.label_set)
@@ -68,15 +73,17 @@ class PodAffinity:
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         columns = nodes.columns
         if self.affinity:
-            yield Check(nodes.pick(self._satisfies_affinity(columns)), names.POD_AFFINITY_MISMATCH)
+            yield Check(
+                nodes.pick(self._satisfies_affinity(columns)), names.POD_AFFINITY_MISMATCH, remedy=_UNMET
+            )
         if self.anti_affinity:
             pairs = [(term, matching_pods(self._cluster, term.selector)) for term in self.anti_affinity]
             free = _no_pods_in_domain(columns, pairs)
-            yield Check(nodes.pick(free), names.POD_ANTI_AFFINITY_MISMATCH, curable=True)
+            yield Check(nodes.pick(free), names.POD_ANTI_AFFINITY_MISMATCH, True, remedy=_EXCLUDES)
         if self.existing_anti_affinity:
             pairs = [(term, pods_with_term(self._cluster, term)) for term in self.existing_anti_affinity]
             free = _no_pods_in_domain(columns, pairs)
-            yield Check(nodes.pick(free), names.EXISTING_ANTI_AFFINITY, curable=True)
+            yield Check(nodes.pick(free), names.EXISTING_ANTI_AFFINITY, True, remedy=_EXCLUDED)
 
     def _affine_pods(self) -> PodCount:
         """Pods that match all required terms: only those count for any of them."""

@@ -57,6 +57,10 @@ class _Constraint(NamedTuple):
     """Whether there are as many domains as the constraint wants."""
 
 
+_LABEL_NODES = "label the nodes with the topologyKey of its topologySpreadConstraints"
+_RAISE_SKEW = "its topologySpreadConstraints exclude every node: add nodes or raise maxSkew"
+
+
 class Spreading:
     """For each constraint: the node has the label, and one more pod there stays within the skew."""
 
@@ -74,8 +78,9 @@ class Spreading:
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         for constraint in self._constraints():
-            yield Check(nodes.pick(constraint.keyed), names.SPREAD_MISSING_LABEL)
-            yield Check(nodes.pick(_within_skew(constraint)), names.SPREAD_MISMATCH, curable=True)
+            yield Check(nodes.pick(constraint.keyed), names.SPREAD_MISSING_LABEL, remedy=_LABEL_NODES)
+            within = nodes.pick(_within_skew(constraint))
+            yield Check(within, names.SPREAD_MISMATCH, True, remedy=_RAISE_SKEW)
 
     def _constraints(self) -> list[_Constraint]:
         """All of them, prepared again only when node objects change."""

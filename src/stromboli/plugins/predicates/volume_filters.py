@@ -7,21 +7,34 @@ They read a task's volumes as the one value that is part of its shape key, so al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import Bools, Check, Nodes
 from stromboli.model.volumes.attachments import LEAVING, VolumeUse
+from stromboli.model.volumes.claim_problems import CREATE_CLAIM
 from stromboli.model.volumes.disk_users import inline_disks
 from stromboli.model.volumes.volume_reach import nodes_in_zones, nodes_with_affinity
+from stromboli.plugins.predicates.volume_remedies import (
+    DISK_IN_USE,
+    LOST_VOLUME,
+    attachment_limit,
+    claim_in_use,
+    insufficient_storage,
+    joined,
+    unbindable_claims,
+    volume_reach,
+    volume_zones,
+)
 
 if TYPE_CHECKING:
     from stromboli.api.types.storage import PersistentVolume
     from stromboli.model.cluster import Cluster
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.node_columns import Columns, Ints
+    from stromboli.model.remedy import Remedy
     from stromboli.model.task import Task
     from stromboli.model.volumes.volume_demand import VolumeDemand
 
@@ -40,7 +53,16 @@ class VolumeZone:
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         reaching = _reaching(self._cluster, self._demand.zoned, nodes_in_zones)
-        yield Check(nodes.pick(reaching), names.VOLUME_ZONE_MISMATCH)
+        remedy = volume_zones(self._cluster)
+        yield Check(nodes.pick(reaching), names.VOLUME_ZONE_MISMATCH, remedy=remedy)
+
+
+class _Failure(NamedTuple):
+    """Nodes that fail for a reason."""
+
+    nodes: Bools
+    reason: str
+    remedy: Remedy
 
 
 class VolumeBinding:
@@ -58,26 +80,31 @@ class VolumeBinding:
         """A check for each list of reasons that some node has, so that a node is told all of its reasons."""
         failures = self._failures()
         lists = np.zeros(len(self._cluster.columns), dtype=np.int64)
-        for bit, (failing, _) in enumerate(failures):
+        for bit, (failing, _, _) in enumerate(failures):
             lists += failing.astype(np.int64) << bit
         for number in np.flatnonzero(np.bincount(lists)).tolist():
-            reasons = [reason for bit, (_, reason) in enumerate(failures) if number >> bit & 1]
-            if reasons:
-                yield Check(nodes.pick(lists != number), names.JOINED_REASONS.join(reasons))
+            some = [failure for bit, failure in enumerate(failures) if number >> bit & 1]
+            if some:
+                reasons = names.JOINED_REASONS.join(failure.reason for failure in some)
+                remedy = joined([failure.remedy for failure in some])
+                yield Check(nodes.pick(lists != number), reasons, remedy=remedy)
 
-    def _failures(self) -> list[tuple[Bools, str]]:
+    def _failures(self) -> list[_Failure]:
         """Nodes that fail, reason by reason, in the order in which they are told (spec 04 2.11)."""
         demand, cluster = self._demand, self._cluster
         failures = []
         if demand.bound:
             reaching = _reaching(cluster, demand.bound, nodes_with_affinity)
-            failures.append((~reaching, names.VOLUME_AFFINITY_MISMATCH))
+            failures.append(_Failure(~reaching, names.VOLUME_AFFINITY_MISMATCH, volume_reach(cluster)))
         if demand.delayed:
             matching = cluster.volumes.matching.match(demand.delayed)
-            failures.append((~matching.bindable, names.NO_VOLUME_TO_BIND))
-            failures.append((matching.bindable & ~matching.enough, names.NOT_ENOUGH_STORAGE))
+            unbindable = unbindable_claims(cluster)
+            failures.append(_Failure(~matching.bindable, names.NO_VOLUME_TO_BIND, unbindable))
+            too_full = matching.bindable & ~matching.enough
+            failures.append(_Failure(too_full, names.NOT_ENOUGH_STORAGE, insufficient_storage(cluster)))
         if demand.lost:
-            failures.append((np.ones(len(cluster.columns), dtype=bool), names.BOUND_TO_MISSING_VOLUME))
+            everywhere = np.ones(len(cluster.columns), dtype=bool)
+            failures.append(_Failure(everywhere, names.BOUND_TO_MISSING_VOLUME, LOST_VOLUME))
         return failures
 
 
@@ -88,6 +115,7 @@ class AttachableVolumes:
     """
 
     def __init__(self, cluster: Cluster, demand: VolumeDemand):
+        self._cluster = cluster
         self._attachments = cluster.volumes.attachments
         self._demands = [each for each in demand.attachments if each.required]
 
@@ -101,7 +129,8 @@ class AttachableVolumes:
             new = demand.fresh + self._attachments.not_attached(demand.driver, demand.handles, _PODS)
             later, now = _fits(attached.kept, new, limit), _fits(attached.held, new, limit)
             reason = names.INSUFFICIENT_ATTACHMENTS.format(driver=demand.driver)
-            yield Check(nodes.pick(later), reason, True, nodes.pick(later & now))
+            remedy = attachment_limit(self._cluster, demand.driver)
+            yield Check(nodes.pick(later), reason, True, nodes.pick(later & now), remedy)
 
 
 class NodeVolumeLimits:
@@ -117,7 +146,7 @@ class NodeVolumeLimits:
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         if self._demand.missing:
-            yield Check(~nodes.all(), self._demand.missing)
+            yield Check(~nodes.all(), self._demand.missing, remedy=CREATE_CLAIM)
         columns = self._cluster.columns
         later, now = np.ones(len(columns), dtype=bool), np.ones(len(columns), dtype=bool)
         new_of_driver: dict[str, Ints] = {}
@@ -129,13 +158,15 @@ class NodeVolumeLimits:
             _, limit = self._attachments.limits(driver)
             later &= _fits(attached.seen, new, limit)
             now &= _fits(attached.all, new, limit)
-        yield Check(nodes.pick(later), names.TOO_MANY_VOLUMES, True, nodes.pick(later & now))
+        remedy = attachment_limit(self._cluster)
+        yield Check(nodes.pick(later), names.TOO_MANY_VOLUMES, True, nodes.pick(later & now), remedy)
 
 
 class VolumeRestrictions:
     """Nodes on which no pod has a disk that cannot be shared; none while another pod has a claim for a single one."""
 
     def __init__(self, cluster: Cluster, task: Task, demand: VolumeDemand):
+        self._cluster = cluster
         self._volumes = cluster.volumes
         self._disks = inline_disks(task.shape.spec.volumes)
         self._demand = demand
@@ -149,11 +180,12 @@ class VolumeRestrictions:
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         if self._disks:
             later, now = self._volumes.disks.free(self._disks)
-            yield Check(nodes.pick(later), names.DISK_CONFLICT, True, nodes.pick(now))
+            yield Check(nodes.pick(later), names.DISK_CONFLICT, True, nodes.pick(now), DISK_IN_USE)
         uses = {use for claim in self._demand.rivals for use in self._volumes.uses(claim)}
         if uses:
             later = np.full(len(nodes), uses <= LEAVING)
-            yield Check(later, names.CLAIM_IN_USE, True, np.zeros(len(nodes), dtype=bool))
+            never = np.zeros(len(nodes), dtype=bool)
+            yield Check(later, names.CLAIM_IN_USE, True, never, claim_in_use(self._cluster))
 
 
 def _reaching(

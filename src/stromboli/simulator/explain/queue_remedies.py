@@ -5,6 +5,7 @@ from __future__ import annotations
 from stromboli.engine.explanation.queue_limit_hits import Hit
 from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
 from stromboli.engine.explanation.subjects.quantity_texts import quantities
+from stromboli.engine.plugin import DESERVED
 from stromboli.engine.queue_limits import own_capability
 from stromboli.model.queue import Queue
 from stromboli.simulator.explain.group_changes import group_patch
@@ -68,7 +69,7 @@ def _raise_limit(trials: RemedyTrials, hit: Hit) -> None:
     if queue.deserved:
         text = f'queue "{queue.name}" deserves {listed(amounts)}'
         trials.attempt(Remedy("deserved", text, [_queue_patch(queue, {"deserved": amounts})]))
-    elif "share" in hit.limit.name and (weight := _weight_for(trials, queue, wanted)):
+    elif hit.limit.code == DESERVED and (weight := _weight_for(trials, queue, wanted)):
         text = f'the weight of queue "{queue.name}" is {weight} instead of {queue.weight}'
         remedy = Remedy("weight", text, [_queue_patch(queue, {"weight": weight})])
         trials.attempt(remedy, f'a larger weight of queue "{queue.name}"')

@@ -1,4 +1,4 @@
-"""The next step for a Guaranteed pod that finds no CPUs of its own: what nodes lack, in numbers where there are any."""
+"""What would help a Guaranteed pod that finds no CPUs of its own."""
 
 from __future__ import annotations
 
@@ -6,43 +6,39 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from stromboli.api import names
-from stromboli.model.cpus.cpu_ledger import CpuLedger, whole_cpus
 from stromboli.model.cpus.cpu_picker import reserved_cpus
+from stromboli.model.remedy import Rank, Remedy
 
 if TYPE_CHECKING:
+    from stromboli.model.cpus.cpu_ledger import CpuLedger
     from stromboli.model.task import Task
 
-_PLAIN = {
-    names.NUMA_INFO_EMPTY: "run Volcano's resource exporter, which creates a Numatopology for each node",
-    names.CPU_MANAGER_NOT_STATIC: "set cpuManagerPolicy: static in the kubelet configuration",
-    names.NUMA_CPUS_EMPTY: "all CPUs are exclusively assigned to containers: wait or add nodes",
-}
-_POLICY_DIFFERS = names.NUMA_POLICY_DIFFERS.partition("{")[0]
+RUN_EXPORTER = Remedy(
+    "run Volcano's resource exporter, which creates a Numatopology for each node", rank=Rank.ABSENCE
+)
+SET_STATIC = Remedy("set cpuManagerPolicy: static in the kubelet configuration", rank=Rank.ABSENCE)
+ALL_ASSIGNED = Remedy("all CPUs are exclusively assigned to containers: wait or add nodes")
+SAME_POLICY = Remedy("set the task's topologyPolicy to the topologyManagerPolicy of the kubelets")
+_STRICT = ("restricted", "single-numa-node")
 
 
-def way_to_cpus(ledger: CpuLedger, task: Task, reason: str, in_numbers: bool = False) -> str:
-    """What would let a task have CPUs of its own; empty for a reason that is none of numa-aware.
+def fewer_cpus(ledger: CpuLedger, policy: str, asked: int) -> Remedy:
+    """Of a pod with a container for which no NUMA nodes have so many CPUs left."""
 
-    In numbers it says how many are free at this moment, too.
-    """
-    if reason in _PLAIN:
-        return _PLAIN[reason]
-    if reason.startswith(_POLICY_DIFFERS):
-        return "set the task's topologyPolicy to the topologyManagerPolicy of the kubelets"
-    for container in task.shape.spec.containers:
-        if reason == names.NUMA_UNASSIGNABLE.format(container=container.name[:63]):
-            return _of_container(ledger, task, whole_cpus(container), in_numbers)
-    return ""
+    def text(task: Task) -> str:
+        return _text(ledger, policy, asked, in_numbers=False)
+
+    def in_numbers(task: Task) -> str:
+        return _text(ledger, policy, asked, in_numbers=True)
+
+    return Remedy(text, in_numbers)
 
 
-def _of_container(ledger: CpuLedger, task: Task, asked: int, in_numbers: bool) -> str:
-    policy = task.annotations.get(names.NUMA_TOPOLOGY_POLICY, "")
+def _text(ledger: CpuLedger, policy: str, asked: int, in_numbers: bool) -> str:
     nodes = {
         name: cpus
         for name, cpus in ledger.nodes.items()
-        if cpus.policies.static
-        and cpus.policies.topology in ((policy,) if policy not in ("", "none") else _STRICT)
+        if cpus.policies.static and cpus.policies.topology in ((policy,) if policy else _STRICT)
     }
     policies = Counter(cpus.policies.topology for cpus in nodes.values())
     where = ", ".join(f"{policy} on {_nodes(count)}" for policy, count in sorted(policies.items()))
@@ -61,9 +57,6 @@ def _most(ledger: CpuLedger, nodes: Iterable[str], free: bool) -> tuple[int, str
     """The CPUs of the NUMA node that has the most of them, or the most free, and its node."""
     most = ((_most_of_node(ledger, name, free), name) for name in nodes)
     return max(most, default=(0, ""), key=lambda each: each[0])
-
-
-_STRICT = ("restricted", "single-numa-node")
 
 
 def _most_of_node(ledger: CpuLedger, name: str, free: bool) -> int:

@@ -1,15 +1,16 @@
-"""What a pod with ResourceClaims lacks: which request finds no devices, on how many nodes, and why."""
+"""What would help a pod for whose ResourceClaims no node has devices: which request finds none, and where."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from stromboli.api import device_messages as messages
 from stromboli.model.devices.allocator import DeviceShortage, DevicesInUse, Lack, StepBudget
 from stromboli.model.devices.claim_plan import device_classes
 from stromboli.model.devices.task_claims import task_claims
+from stromboli.model.remedy import Remedy
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -22,49 +23,24 @@ if TYPE_CHECKING:
 
 
 SHOWN = 3
-"""Shortages that are told, the one of the most nodes first."""
-_MISTAKES = (
-    (
-        "ResourceClaim not created yet",
-        "create the ResourceClaimTemplate that it references: its claim is generated from it",
-    ),
-    ("could not find ResourceClaim", "create the ResourceClaim"),
-    ("device class", "create the DeviceClass, or request an existing one: kubectl get deviceclasses"),
-    (
-        "no such key",
-        "fix the selector of the claim or of its class: kubectl get resourceslices -o yaml shows the attributes of "
-        "devices, and has() tests whether a device has one",
-    ),
-    ("CEL", "fix the selector of the claim or of its class"),
-    ("exceeds the claim limit", "request fewer devices in a claim"),
-    ("are allowed for a pod", "request fewer devices in the claims of a pod"),
+"""Shortages that are shown, the one of the most nodes first."""
+OTHER_NODES = Remedy(
+    "its claim has devices that other nodes cannot reach: free capacity on the nodes that can"
 )
 
 
-def is_mistake(reason: str) -> bool:
-    """Whether a reason says that a claim, its class or its selector is wrong, so that waiting is no help."""
-    return any(words in reason for words, _ in _MISTAKES)
+def free_devices(cluster: Cluster) -> Remedy:
+    """Of a pod for whose claims nodes have no free devices."""
+    return Remedy(partial(_way_to_free_devices, cluster), partial(_free_devices_in_numbers, cluster))
 
 
-def way_to_devices(cluster: Cluster, task: Task, reason: str) -> str:
-    """What would let a task have the devices that it claims; empty for a reason that is none of claims."""
-    if reason == messages.CANNOT_ALLOCATE:
-        return _way_to_free_devices(cluster, task)
-    if reason == messages.NOT_AVAILABLE:
-        return "its claim has devices that other nodes cannot reach: free capacity on the nodes that can"
-    if reason == messages.IN_USE:
-        return "wait until the other pod releases the claim, or use a separate claim"
-    return next((way_out for words, way_out in _MISTAKES if words in reason), "")
-
-
-def devices_in_numbers(cluster: Cluster, task: Task, reason: str) -> str:
+def _free_devices_in_numbers(cluster: Cluster, task: Task) -> str:
     """The same with what is short, and on how many nodes."""
-    way_out = way_to_devices(cluster, task, reason)
-    uses = _unallocated(cluster, task)
-    if reason != messages.CANNOT_ALLOCATE or not uses:
-        return way_out
+    text, uses = _way_to_free_devices(cluster, task), _unallocated(cluster, task)
+    if not uses:
+        return text
     numbers = _by_nodes(cluster, uses) or (_of_gang(cluster, task.job) if task.job is not None else "")
-    return f"{numbers}: {way_out}" if numbers else way_out
+    return f"{numbers}: {text}" if numbers else text
 
 
 def _way_to_free_devices(cluster: Cluster, task: Task) -> str:
@@ -124,7 +100,7 @@ def _nodes(count: int) -> str:
 
 
 STEPS = 20_000
-"""Steps of a search for what is short; nodes that are left then are not told of."""
+"""Steps of a search for what is short; nodes that are left then are not reported."""
 NODES_TRIED = 5_000
 """Nodes with devices that are looked at."""
 PODS_TRIED = 128

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.explanation import device_shortages
+from stromboli.plugins.predicates import device_remedies
 from stromboli.testing import World
 from tests.manifests import group, node, pod
 
@@ -147,9 +147,9 @@ def test_what_was_found_is_not_found_again_for_claims_that_ask_for_the_same(
 ) -> None:
     world = World().add(node("n1"), gpus("n1", 1), gpu_class(), group("j", 1), *claiming("p", 2))
     searches = []
-    sought = device_shortages._sought_on_nodes
+    sought = device_remedies._sought_on_nodes
     monkeypatch.setattr(
-        device_shortages, "_sought_on_nodes", lambda *asked: searches.append(1) or sought(*asked)
+        device_remedies, "_sought_on_nodes", lambda *asked: searches.append(1) or sought(*asked)
     )
     told = sentence(world)
     world.add(*claiming("q", 2))

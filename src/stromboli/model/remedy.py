@@ -1,0 +1,66 @@
+"""What would help a task that is refused: written by the filter or ledger that refuses, made when it is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from stromboli.model.task import Task
+
+RemedyText = str | Callable[["Task"], str]
+"""A text, or a function that makes it for the task that waits."""
+
+
+class Rank(IntEnum):
+    """How much a refusal explains, the most first: remedies are shown for the refusals of the first rank alone."""
+
+    MISTAKE = 0
+    """The pod or its claims are wrong: nothing else helps before they are fixed."""
+    CAUSE = 1
+    """The node could serve such pods in principle."""
+    ABSENCE = 2
+    """The node has nothing of what is requested, or is too small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What would help a task that is refused; functions are called only when the remedy is reported."""
+
+    text: RemedyText = ""
+    """Without numbers that move, for conditions and events: `label a node with disk=ssd`."""
+    in_numbers: RemedyText = ""
+    """The same with the numbers of the moment, for `stromboli plan`; empty: `text`."""
+    rank: Rank | Callable[[Task], Rank] = Rank.CAUSE
+    """How much the refusal explains."""
+
+    def steady_text(self, task: Task) -> str:
+        """The remedy for conditions and events; empty if none is known."""
+        return self.text if isinstance(self.text, str) else self.text(task)
+
+    def current_text(self, task: Task) -> str:
+        """The remedy with the numbers of the moment."""
+        text = self.in_numbers if isinstance(self.in_numbers, str) else self.in_numbers(task)
+        return text or self.steady_text(task)
+
+    def rank_for(self, task: Task) -> Rank:
+        return self.rank if isinstance(self.rank, Rank) else self.rank(task)
+
+
+NO_REMEDY = Remedy()
+
+
+def remedy_of(given: RemedyText | Remedy) -> Remedy:
+    """A remedy as plugins may write it: as a text, as a function that makes one, or in full."""
+    if isinstance(given, Remedy):
+        return given
+    return Remedy(given) if given else NO_REMEDY
+
+
+class Problem(NamedTuple):
+    """Why no node can take a task."""
+
+    text: str
+    remedy: Remedy = NO_REMEDY
