@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from stromboli.actions.consolidate import RETRY_AFTER
 from stromboli.api import names
 from stromboli.cli.plan_text import eviction_sentence
-from stromboli.engine.consolidation.failed_searches import RETRY_AFTER
 from stromboli.engine.decisions import Event, PodGroupStatus
 from stromboli.model.reservations import RoleOwner
 from stromboli.testing import World

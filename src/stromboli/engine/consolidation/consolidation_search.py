@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from stromboli.engine.consolidation.consolidation_options import ConsolidationOptions
     from stromboli.engine.consolidation.movable_tasks import MovableTasks, MoveUnit
+    from stromboli.engine.eviction.victim_candidates import VictimIndex
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.points import Choice
     from stromboli.engine.session import Session
@@ -207,8 +208,9 @@ class ConsolidationSearch:
                 heapq.heappush(by_cost, (cost, index, node, cover, sets))
                 return
 
-        for index, node in enumerate(self._nodes(task, mask)):
-            units = [self._priced(unit, mask) for unit in self._movable.units_on(node, self._job)]
+        movable = self._movable.index(task)
+        for index, node in enumerate(self._nodes(task, mask, movable)):
+            units = [self._priced(unit, mask) for unit in self._movable.units_on(node, movable)]
             push_next(index, node, covers(self._lack(task, node), units, node))
         moves_left = self._options.max_moves - len(self._moves(trial))
         while by_cost and by_cost[0][0].pods <= moves_left and self._tries_left > 0 and self._tries.left > 0:
@@ -228,11 +230,11 @@ class ConsolidationSearch:
         self._gangs_seen = True
         return replace(unit, cost=unit.cost.shared_by(helped)) if self._gangs_shared else unit
 
-    def _nodes(self, task: Task, mask: Bools) -> Iterator[Node]:
+    def _nodes(self, task: Task, mask: Bools, movable: VictimIndex) -> Iterator[Node]:
         """Nodes on which a task could fit after moves, those that lack least first."""
         session, cluster = self._session, self._session.cluster
         future = cluster.reservations.future_idle_for(task)
-        enough = fits(task, future + self._movable.freeable(self._job))
+        enough = fits(task, future + movable.held)
         rows = np.flatnonzero(mask & session.reachable(task) & enough)
         lack = np.zeros(len(rows))
         for dim, amount in task.request.items():

@@ -1,4 +1,4 @@
-"""Who may be moved, and what moves together: a task that its job can spare by itself, else the whole gang."""
+"""What may be moved, and what moves together: a task that its job can spare by itself, else the whole gang."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from stromboli.api import go_scalars, names
 from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
-from stromboli.engine.eviction.victim_candidates import held_by_node, rows_by_shape
+from stromboli.engine.eviction.victim_candidates import VictimCandidates, VictimIndex
 from stromboli.engine.placement.node_fit import fits
 from stromboli.model.amounts import dominant_share
 from stromboli.model.status import Status
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stromboli.engine.consolidation.consolidation_options import ConsolidationOptions
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Bools, Ints, Node
+    from stromboli.model.node_columns import Bools, Node
     from stromboli.model.task import Task
 
 MOVABLE_STATUSES = (Status.BOUND, Status.RUNNING)
@@ -49,93 +49,101 @@ class MoveUnit:
     job: Job
     tasks: tuple[Task, ...]
     whole: bool
-    """Whether these are all tasks of the job that hold room."""
+    """Whether these are all tasks of the job that hold capacity."""
     cost: Cost
 
 
 class MovableTasks:
-    """Which running tasks may be moved in this session; asked once for each task."""
+    """Which running tasks may be moved in this session."""
 
     def __init__(self, session: Session, options: ConsolidationOptions):
         self._session = session
         self._options = options
         self._has_run_long_enough = options.run_long_enough(session)
+        self._candidates = VictimCandidates(
+            "unified_evictable", MOVABLE_STATUSES, self._may_move_from, accepts=self._may_move
+        )
+        self._indexes: dict[int, VictimIndex] = {}
+        """Movable tasks by the priority of the beneficiary."""
         self._known: dict[Task, bool] = {}
         self._jobs: dict[Job, bool] = {}
         self._moved: set[Job] = set()
         """Jobs that were moved in this session."""
-        self._freeable: dict[int, Ints] = {}
-        self._room: dict[Hashable, Bools] = {}
-        """Where there is room for a shape of task, as of a moment."""
+        self._fitting: dict[Hashable, Bools] = {}
+        """The nodes on which a shape of task fits, as of a moment."""
         self._clock = -1
 
-    # -- who may be moved
+    # -- what may be moved
 
-    def may_move(self, task: Task, beneficiary: Job) -> bool:
-        """Whether a task may be moved for a job: one that is not less urgent than its own."""
-        return task.job is not beneficiary and self._may_move(task, beneficiary.priority)
+    def index(self, beneficiary: Task) -> VictimIndex:
+        """The tasks that may be moved for a task's job, as of now: those of jobs that are not more urgent."""
+        priority = beneficiary.job.priority if beneficiary.job is not None else 0
+        index = self._indexes.get(priority)
+        if index is None:
+            index = self._indexes[priority] = VictimIndex(self._session, self._candidates)
+        index.update(beneficiary)
+        return index
 
-    def _may_move(self, task: Task, priority: int) -> bool:
-        job = task.job
-        if job is None or job.priority > priority or job in self._moved:
+    def _may_move_from(self, beneficiary: Task, job: Job) -> bool:
+        """Whether a job that is not more urgent takes part in cycles, is complete, and was not moved recently."""
+        mine = beneficiary.job
+        if mine is None or job is mine or job.priority > mine.priority or job in self._moved:
             return False
-        if task.status not in MOVABLE_STATUSES or task.node is None or task.node.row < 0:
-            return False
-        known = self._known.get(task)
-        if known is None:
-            known = self._known[task] = self._is_movable(task, job)
-        if known and job.priority == priority:
-            return not self._options.is_young(self._session, task)
-        return known
-
-    def _is_movable(self, task: Task, job: Job) -> bool:
-        if task.terminating or task.best_effort or not self._is_movable_job(job):
-            return False
-        movable = _movable_annotation(task.annotations)
-        if movable is None:
-            movable = _movable_annotation(job.annotations)
-        if movable is None:
-            # Without a controller nobody would make it anew.
-            movable = task.owner is not None and task.preemptable and job.gang_evictable
-        return movable and self._has_run_long_enough(task)
-
-    def _is_movable_job(self, job: Job) -> bool:
-        """Whether a job takes part in cycles, is complete, and has rested since it was last moved."""
         known = self._jobs.get(job)
         if known is None:
             rested = self._session.has_come(_last_move(job) + self._options.rest_seconds)
             known = self._jobs[job] = job.visible and rested and is_complete(job)
         return known
 
+    def _may_move(self, beneficiary: Task, task: Task) -> bool:
+        known = self._known.get(task)
+        if known is None:
+            known = self._known[task] = self._is_movable(task)
+        if known and beneficiary.job and task.job and task.job.priority == beneficiary.job.priority:
+            return not self._options.is_young(self._session, task)
+        return known
+
+    def _is_movable(self, task: Task) -> bool:
+        job = task.job
+        if job is None or task.terminating or task.best_effort:
+            return False
+        movable = _movable_annotation(task.annotations)
+        if movable is None:
+            movable = _movable_annotation(job.annotations)
+        if movable is None:
+            # Without a controller the pod would not be created again.
+            movable = task.owner is not None and task.preemptable and job.gang_evictable
+        return movable and self._has_run_long_enough(task)
+
     def note_moved(self, tasks: Iterable[Task]) -> None:
-        """These were moved just now; their jobs are left alone for the rest of the session."""
+        """These were moved just now; their jobs are not moved again in this session."""
         self._moved.update(task.job for task in tasks if task.job is not None)
 
     # -- what moves together
 
-    def units_on(self, node: Node, beneficiary: Job) -> list[MoveUnit]:
+    def units_on(self, node: Node, movable: VictimIndex) -> list[MoveUnit]:
         """What can be moved off a node as things stand, each unit once."""
         by_job: dict[Job, list[Task]] = {}
         for task in node.tasks:
-            if task.job is not None and self.may_move(task, beneficiary):
+            if task.job is not None and task in movable:
                 by_job.setdefault(task.job, []).append(task)
-        return [unit for job, tasks in by_job.items() for unit in self._units_of(job, tasks, beneficiary)]
+        return [unit for job, tasks in by_job.items() for unit in self._units_of(job, tasks, movable)]
 
     def _fits_elsewhere(self, task: Task) -> bool:
-        """Whether some node has room for a single task, its own aside: a quick check before its place is sought."""
+        """Whether a single task fits on some other node: a quick check before its place is sought."""
         session = self._session
         columns = session.cluster.columns
         if self._clock != columns.clock:
-            self._room.clear()
+            self._fitting.clear()
             self._clock = columns.clock
         key = session.shape_key(task)
-        room = self._room.get(key)
-        if room is None:
-            room = self._room[key] = session.reachable(task) & fits(task, columns.future_idle)
-        own = task.node is not None and bool(room[task.node.row])
-        return int(np.count_nonzero(room)) > own
+        fitting = self._fitting.get(key)
+        if fitting is None:
+            fitting = self._fitting[key] = session.reachable(task) & fits(task, columns.future_idle)
+        own = task.node is not None and bool(fitting[task.node.row])
+        return int(np.count_nonzero(fitting)) > own
 
-    def _units_of(self, job: Job, tasks: list[Task], beneficiary: Job) -> list[MoveUnit]:
+    def _units_of(self, job: Job, tasks: list[Task], movable: VictimIndex) -> list[MoveUnit]:
         """Each task by itself as far as its job can spare it, the cheapest first; for the others the whole gang."""
         if not is_complete(job):
             return []
@@ -143,18 +151,20 @@ class MovableTasks:
         surplus, tasks = Surplus(job), sorted(tasks, key=lambda task: (self.cost(task), task.key, task.uid))
         for task in tasks:
             if job.disrupted_as_group or not surplus.take(task):
-                return [*units, *self._whole(job, beneficiary)]
+                return [*units, *self._whole(job, movable)]
             if self._fits_elsewhere(task):
                 units.append(MoveUnit(job, (task,), False, self.cost(task)))
         return units
 
-    def _whole(self, job: Job, beneficiary: Job) -> list[MoveUnit]:
-        members = [task for status in MOVABLE_STATUSES for task in job.by_status[status]]
-        if job.counts[Status.PIPELINED]:  # a part of it moves already, or waits for room beside the others
+    def _whole(self, job: Job, movable: VictimIndex) -> list[MoveUnit]:
+        members = list(self._candidates.members(job))
+        if job.counts[
+            Status.PIPELINED
+        ]:  # a part of it moves already, or waits for capacity beside the others
             return []
         if len(members) != job.allocated_count or len(members) > self._options.max_moves:
             return []
-        if not all(self.may_move(task, beneficiary) for task in members):
+        if not all(task in movable for task in members):
             return []
         cost = Cost()
         for task in members:
@@ -168,33 +178,14 @@ class MovableTasks:
         run_time = max(session.now - started, 0.0) if started is not None else 0.0
         return Cost(1, dominant_share(task.request, session.total) * run_time)
 
-    # -- how much that could free
-
-    def freeable(self, beneficiary: Job) -> Ints:
-        """By node, what all tasks hold that may be moved for a job: no node can free more."""
-        priority = beneficiary.priority
-        known = self._freeable.get(priority)
-        if known is None:
-            tasks = (
-                task
-                for job in self._session.jobs()
-                if job.priority <= priority and self._is_movable_job(job)
-                for status in MOVABLE_STATUSES
-                for task in job.by_status[status]
-                if self._may_move(task, priority)
-            )
-            known = held_by_node(self._session.cluster.columns, rows_by_shape(tasks))
-            self._freeable[priority] = known
-        return known
-
 
 def _movable_annotation(annotations: dict[str, str]) -> bool | None:
-    """What the annotation `stromboli.sh/movable` says; None if it is not there or says neither."""
+    """The annotation `stromboli.sh/movable`; None if it is missing or no boolean."""
     return go_scalars.boolean(annotations.get(names.MOVABLE, ""))
 
 
 def _last_move(job: Job) -> float:
-    """When a job was last moved; a native group has no condition for it, so its youngest pod tells, too."""
+    """When a job was last moved; for a native group, which has no condition, also when its youngest pod was created."""
     if job.native is None:
         return job.moved_at
     return max([job.moved_at, *(task.created for task in job.tasks.values())])
