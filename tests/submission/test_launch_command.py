@@ -77,11 +77,14 @@ def test_srun_has_the_options_of_slurm(tmp_path: Path) -> None:
         "srun -K -E -H ./none --version || echo none",
         "srun --version",
         "srun -K echo a",
+        "srun -K0 echo -lw",
+        "srun -lun1 echo c",
         "srun --preserve-env -lu --mpi pmix --exclusive echo b",
         "srun -n",
     )
     done = run(submitted("\n".join(["#!/bin/sh", *steps, "true"])), tmp_path)
-    assert done.stdout.split("\n") == ["none", "slurm (stromboli submit)", "a", "b", ""], done.stderr
+    shown = ["none", "slurm (stromboli submit)", "a", "-lw", "c", "b", ""]
+    assert done.stdout.split("\n") == shown, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -151,6 +154,7 @@ def test_a_single_task_has_no_rank(tmp_path: Path) -> None:
         ("sh -c 'srun echo a; srun echo b'", "srun: a job of several pods has one step"),
         ("srun -w node1 echo a", "srun: -w chooses nodes"),
         ("srun -n1 --nodelist=node1 echo a", "srun: --nodelist=node1 chooses nodes"),
+        ("srun -luw node1 echo a", "srun: -w chooses nodes"),
     ],
 )
 def test_srun_refuses_what_only_steps_of_slurm_can_do(tmp_path: Path, line: str, why: str) -> None:
@@ -158,6 +162,13 @@ def test_srun_refuses_what_only_steps_of_slurm_can_do(tmp_path: Path, line: str,
     refused = run(several, tmp_path)
     assert (refused.returncode, refused.stderr.startswith(why)) == (1, True), refused.stderr
     assert run(one, tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_srun_refuses_several_programs_in_a_step(tmp_path: Path, nodes: int) -> None:
+    done = run(submitted(f"#!/bin/sh\n#SBATCH -N {nodes}\nsrun -n1 echo a : -n1 echo b\n"), tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("srun: several programs in a step")
 
 
 def test_scontrol_lists_the_hosts(tmp_path: Path) -> None:

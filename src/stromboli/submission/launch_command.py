@@ -32,6 +32,7 @@ _PATTERNS = {
 _MARKS_OF_PODS, _MARKS_OF_INDEXES = frozenset("Nnt"), frozenset("Naj")
 """Patterns that differ from pod to pod of a gang, or of an array."""
 _SRUN_FLAGS = "|".join(option for option, takes_value in SRUN_TAKES_VALUE.items() if not takes_value)
+_SRUN_LETTERS = "".join(option[1] for option in _SRUN_FLAGS.split("|") if len(option) == 2)
 _SRUN = r"""#!/bin/sh
 # The tasks of this pod, as `srun` starts those of a node. Options other than -n, -N and their like are passed over.
 total='' nodes=${SLURM_NNODES:-1} few='' each='' placed=''
@@ -40,6 +41,7 @@ while [ $# -gt 0 ]; do
     --) shift; break ;;
     --version|-V) echo 'slurm (stromboli submit)'; exit 0 ;;
     --help|-h|--usage) echo 'usage: srun [-n TASKS] [-N NODES] COMMAND...'; exit 0 ;;
+    -[LETTERS][a-zA-Z]*) others=${1#-?} first=${1%"${1#-?}"}; shift; set -- "$first" "-$others" "$@" ;;
     -[wxrF]?*|--nodelist=*|--exclude=*|--relative=*|--nodefile=*) placed=$1; shift ;;
     -[wxrF]|--nodelist|--exclude|--relative|--nodefile) placed=$1; shift 2 ;;
     --ntasks=*) total=${1#*=}; shift ;;
@@ -58,6 +60,11 @@ while [ $# -gt 0 ]; do
   esac
 done
 if [ $# -eq 0 ]; then echo 'srun: no command given' >&2; exit 1; fi
+for word in "$@"; do
+  if [ "$word" = : ]; then
+    echo "srun: several programs in a step (':') are not supported; submit each as a job of its own" >&2; exit 1
+  fi
+done
 if [ "$nodes" -gt 1 ]; then
   if [ -n "$placed" ]; then
     echo "srun: $placed chooses nodes, but srun starts the tasks of its own pod, in every pod" >&2; exit 1
@@ -95,7 +102,7 @@ for task in $tasks; do
   [ "$code" -gt "$worst" ] && worst=$code
 done
 exit "$worst"
-""".replace("FLAGS", _SRUN_FLAGS)
+""".replace("FLAGS", _SRUN_FLAGS).replace("LETTERS", _SRUN_LETTERS)
 _SCONTROL = r"""#!/bin/sh
 case "$1 $2" in
   'show hostname'*)
