@@ -43,6 +43,7 @@ def test_the_demo_shows_its_four_rules(tmp_path: Path) -> None:
     assert "nightly loses 1 pod: incident is more urgent (preempt)" in output
     assert "sweep restarts 4 pods that it lost" in output
     assert "nightly restarts 1 pod that it lost" in output
+    assert re.search(r"model waits: it needs 16 idle GPUs at once, and only \d+ are idle", output)
     assert output.index("model waits: ") < output.index("model starts: 4 pods together")
     assert "Research used up to 24 GPUs: its own 16 and 8 borrowed." in output
     assert "3 of 3 gangs always ran with all their pods" in output
@@ -141,6 +142,15 @@ def test_the_chronicle_reports_changes() -> None:
     assert "0 of 1 gangs always ran with all their pods, never with only a part." in shown(
         view.summary(chronicle)
     )
+
+
+def test_a_gang_that_waits_needs_more_gpus_than_are_idle() -> None:
+    pods = [pod("gang-w-0", "Pending", "", "Insufficient nvidia.com/gpu"), pod("gang-w-1", "Pending", "")]
+    holder = pod("other-w-0")
+    state = frame.build_frame([node("n1")], [*pods, holder], [job("gang", 2, 2)], QUEUES, [])
+    chronicle = Chronicle()
+    chronicle.update(state, 0)
+    assert chronicle.update(state, 5) == ["gang waits: it needs 4 idle GPUs at once, and only 2 are idle"]
 
 
 def shown(renderable: RenderableType, encoding: str = "utf-8") -> list[str]:

@@ -62,10 +62,10 @@ class Chronicle:
             self.peaks[queue.name] = max(queue, self.peaks.get(queue.name, queue), key=lambda peak: peak.used)
         for job in frame.jobs.values():
             self.jobs.setdefault(job.name, JobRecord(job.name, job.queue, job.minimum * job.is_gang, now))
-        changes = [message for job in frame.jobs.values() for message in self._update_job(job, now)]
+        changes = [message for job in frame.jobs.values() for message in self._update_job(job, frame, now)]
         return self._evictions(frame) + changes
 
-    def _update_job(self, job: JobState, now: float) -> list[str]:
+    def _update_job(self, job: JobState, frame: Frame, now: float) -> list[str]:
         record = self.jobs[job.name]
         short = record.short_name
         if record.started is None:
@@ -78,7 +78,7 @@ class Chronicle:
             reason = next((pod.reason for pod in job.pods if pod.reason), "")
             if reason and not record.wait_reported and now - record.submitted > REPORT_WAIT_AFTER:
                 record.wait_reported = True
-                return [f"{short} waits: {headline(reason)}"]
+                return [f"{short} waits: {_missing_gpus(job, frame) or headline(reason)}"]
         elif record.finished is None:
             if not job.count("Succeeded"):
                 lowest = job.running if record.min_running is None else record.min_running
@@ -118,6 +118,14 @@ class Chronicle:
     def _job_of(self, name: str) -> JobRecord | None:
         """Return the job of a pod or PodGroup, whose names start with that of their job."""
         return next((job for job in self.jobs.values() if name.startswith(f"{job.name}-")), None)
+
+
+def _missing_gpus(job: JobState, frame: Frame) -> str:
+    """Compare what a gang needs with what is idle; nothing if that does not explain why it waits."""
+    needed = sum(pod.gpus for pod in job.pods)
+    if not job.is_gang or frame.idle_gpus >= needed:
+        return ""
+    return f"it needs {needed} idle GPUs at once, and only {frame.idle_gpus} are idle"
 
 
 def pods_text(count: int) -> str:

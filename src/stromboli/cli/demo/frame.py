@@ -89,6 +89,10 @@ class Frame:
     def gpus(self) -> int:
         return sum(node.gpus for node in self.nodes)
 
+    @property
+    def idle_gpus(self) -> int:
+        return self.gpus - sum(pod.gpus for node in self.nodes for pod in node.pods)
+
 
 async def read_frame(client: Client) -> Frame:
     bodies = await asyncio.gather(*(client.list(resource) for resource in _LISTED))
