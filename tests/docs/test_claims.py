@@ -38,6 +38,10 @@ def counts() -> dict[str, int]:
     }
 
 
+OWN_WORDS = {"warts"}
+"""What the README states in other words, which tests/docs/test_readme.py compares."""
+
+
 def stated(page: Path, words: str) -> list[int]:
     """The numbers that a page states before these words."""
     pattern = words.replace("OF", "(?:of them |of which |)(?:can|may)")
@@ -48,7 +52,7 @@ def stated(page: Path, words: str) -> list[int]:
 @pytest.mark.parametrize("words", counts())
 def test_counts_of_cases_and_deviations_are_current(words: str) -> None:
     real = counts()[words]
-    assert stated(ROOT / "README.md", words)
+    assert stated(ROOT / "README.md", words) or words in OWN_WORDS
     assert stated(DOCS / "deviations.md", words)
     assert {page.name: stated(page, words) for page in PAGES if set(stated(page, words)) - {real}} == {}
 

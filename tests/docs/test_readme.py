@@ -5,14 +5,19 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shlex
+import sys
+from pathlib import Path
 from types import ModuleType
 
+import pytest
 import yaml
 
 from bench import proof
 from bench.proof import CYCLES, Figure, Proof
 from bench.targets import TARGETS
 from tests.docs.pages import ROOT
+from tests.embedded.up_process import Up
 
 README = (ROOT / "README.md").read_text()
 CONFORMANCE = ROOT / "tests" / "conformance"
@@ -68,9 +73,8 @@ def test_the_versions_are_those_of_the_build() -> None:
 def test_the_count_of_conformance_cases_is_right() -> None:
     cases = len(list((CONFORMANCE / "cases").rglob("*.json")))
     warts = len(json.loads((CONFORMANCE / "warts.json").read_text()))
-    assert f"Of {cases} conformance cases recorded from a real Volcano, {cases - warts} agree;" in " ".join(
-        README.split()
-    )
+    stated = f"Of {cases} conformance cases recorded from a real Volcano, {cases - warts} agree; the other {warts} show"
+    assert stated in " ".join(README.split())
 
 
 def test_the_picture_shows_what_explain_prints() -> None:
@@ -85,6 +89,51 @@ def test_the_comparison_names_the_same_schedulers_in_the_readme_and_with_citatio
     for name in ("Volcano", "Kueue", "KAI", "YuniKorn", "Slurm"):
         assert name in README
         assert name in page
+
+
+COMPARED = {
+    "Component": ("Kind", 0),
+    "All-or-nothing gangs": ("All-or-nothing gangs", 0),
+    "Evicts whole gangs": ("Evicts whole gangs; spares young pods", 0),
+    "Backfill with promised starts": ("Backfill with promised starts", 0),
+    "Simulator or what-if": ("Simulator or what-if without a cluster", 0),
+    "Several clusters": ("Several clusters; accounting database", 0),
+    "Accounting database": ("Several clusters; accounting database", 1),
+    "Extend in": ("Extend in; maturity", 0),
+    "Maturity": ("Extend in; maturity", 1),
+}
+"""Rows of the README's table, with the row of docs/comparison.md and the part of its cells that they sum up."""
+
+
+def comparison(text: str) -> dict[str, list[str]]:
+    """The cells of a table of schedulers by the first one, without links."""
+    lines = text[text.index("| | Stromboli |") :].partition("\n\n")[0].splitlines()[2:]
+    plain = [re.sub(r" \[\d+\]\([^)]*\)", "", line).strip("| ").split(" | ") for line in lines]
+    return {first: others for first, *others in plain}
+
+
+def test_the_comparison_of_the_readme_sums_up_the_one_with_citations() -> None:
+    short = comparison(README)
+    page = comparison((ROOT / "docs" / "comparison.md").read_text())
+    for name, (row, part) in COMPARED.items():
+        for cell, cited in zip(short[name], page[row], strict=True):
+            source = cited.split("; ")[part]
+            words = re.findall(r"[\w-]+", cell)
+            assert {words[0], words[-1]} & set(re.findall(r"[\w-]+", source)), (name, cell, source)
+            assert set(re.findall(r"\d+", cell)) <= set(re.findall(r"\d+", source)), (name, cell, source)
+
+
+@pytest.mark.slow
+def test_the_commands_to_try_it_run(tmp_path: Path) -> None:
+    block = README.partition("## Try it")[2].partition("```console\n")[2].partition("```")[0]
+    install, up, run = [shlex.split(line.removeprefix("$ ")) for line in block.splitlines()]
+    assert install == ["make", "install"]
+    assert up[:2] == [".venv/bin/stromboli", "up"]
+    assert run[:2] == [".venv/bin/stromboli", "run"]
+    with Up(tmp_path / "data", *up[2:]) as cluster:
+        output = cluster.run(sys.executable, "-m", "stromboli", *run[1:])
+    assert "created" in output
+    assert "error" not in output
 
 
 def test_the_readme_can_be_read_in_a_few_minutes() -> None:
