@@ -1,6 +1,7 @@
 """The documentation is true: what it shows runs, what it points to is there, and nothing is left out."""
 
 import re
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +25,8 @@ SHOWN = [
     for page in PAGES
     if any(block.language in ("python", "console") for block in blocks(page.read_text()))
 ]
+TARGETS_OF_VOLCANO = {"setup", "vcctl", "command-lines"}
+"""Of its own Makefile, which some pages name."""
 
 
 class Emptiest(Plugin):
@@ -81,6 +84,27 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{link}: there is no {target}"
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target.read_text()), f"{link}: there is no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_targets_of_make_that_a_page_names_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = re.findall(r"(?:`|^\$ |^)make ([a-z][\w-]*)", page.read_text(), re.M)
+    assert set(named) <= targets | TARGETS_OF_VOLCANO
+
+
+@pytest.mark.programs("git")
+def test_commits_that_pages_name_belong_to_this_branch() -> None:
+    if subprocess.run(["git", "rev-parse"], cwd=ROOT, check=False, capture_output=True).returncode:
+        pytest.skip("this is no clone")
+    named = {commit for page in PAGES for commit in re.findall(r"`([0-9a-f]{7,40})`", page.read_text())}
+    ancestor = ("git", "merge-base", "--is-ancestor")
+    missing = [
+        commit
+        for commit in sorted(named)
+        if subprocess.run([*ancestor, commit, "HEAD"], cwd=ROOT, check=False, capture_output=True).returncode
+    ]
+    assert missing == []
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=_name)
