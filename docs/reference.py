@@ -23,8 +23,7 @@ from stromboli.engine.points import Choice, Combine, Point
 from stromboli.engine.rules import Rules
 from stromboli.extensions import load_catalog
 from stromboli.model.requirements.placement_requirement import REQUIREMENTS
-from stromboli.policy.argument_types import type_name
-from stromboli.policy.arguments import Argument, ByName, declared
+from stromboli.policy.arguments import Argument, ByName, declared, type_name
 from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS
 
 DOCS = Path(__file__).parent

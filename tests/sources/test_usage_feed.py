@@ -11,7 +11,7 @@ import pytest
 
 from stromboli.model.cluster import Cluster
 from stromboli.model.node_usage import NodeUsage
-from stromboli.policy.policy_reader import METRICS_TYPES
+from stromboli.policy.policy import METRICS_TYPES
 from stromboli.sources.usage_feed import ALL, LOCAL, UsageFeed
 from stromboli.sources.usage_source import BadMetrics
 from stromboli.testing import World

@@ -24,7 +24,7 @@ from stromboli.model.job import Job, SubJob
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
-from stromboli.policy.ignored_arguments import error_cache
+from stromboli.policy.arguments import error_cache
 
 
 @dataclass(frozen=True, slots=True)

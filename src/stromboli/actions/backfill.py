@@ -21,8 +21,7 @@ from stromboli.model.node_columns import Ints, Node
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.policy.arguments import arg
-from stromboli.policy.ignored_arguments import error_cache
+from stromboli.policy.arguments import arg, error_cache
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ from stromboli.model.node_columns import Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
-from stromboli.policy.arguments import arg
-from stromboli.policy.ignored_arguments import error_cache
+from stromboli.policy.arguments import arg, error_cache
 
 
 @dataclass(frozen=True, slots=True)

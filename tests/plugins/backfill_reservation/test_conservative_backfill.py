@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from stromboli.plugins.backfill_reservation import promised_starts
-from stromboli.plugins.backfill_reservation.booking import Booking
+from stromboli.plugins.backfill_reservation.availability_profile import Booking
 from stromboli.testing import World
 from tests.manifests import pod, policy
 from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step, world

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stromboli.model.cluster import Dirty
-from stromboli.plugins.network_topology_aware.gang_kinds import GangKinds
+from stromboli.plugins.network_topology_aware.block_worth import GangKinds
 from stromboli.testing import World
 from tests.manifests import hyper_node, policy
 from tests.plugins.network_topology_aware.topology_worlds import PLUGIN, hyper_node_scores, job_of, topology

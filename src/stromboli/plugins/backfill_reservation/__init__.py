@@ -1,5 +1,5 @@
-"""The plugin `backfill-reservation`: who waits for room is promised a start, and nobody overtakes who would delay it.
+"""The plugin `backfill-reservation`: jobs without capacity are promised a start that other jobs may not delay.
 
-`plugin` decides; `expected_ends` knows when running tasks end, `reservation` what is promised to whom,
-`reservation_search` finds the earliest start.
+`plugin` decides; `expected_ends` has the expected ends of running tasks, `reservation_search` finds the earliest start,
+and `availability_profile` and `promised_starts` keep the promised starts of conservative backfill.
 """

@@ -13,8 +13,7 @@ import numpy as np
 
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes
 from stromboli.engine.plugin import Attempt, HeldBack, Promise
-from stromboli.plugins.backfill_reservation.availability_profile import LEAST_READ
-from stromboli.plugins.backfill_reservation.booking import Booking
+from stromboli.plugins.backfill_reservation.availability_profile import LEAST_READ, Booking
 from stromboli.plugins.backfill_reservation.plugin import RESERVED
 from stromboli.plugins.backfill_reservation.promised_starts import MAX_CELLS, MAX_READ, PromisedStarts
 from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch

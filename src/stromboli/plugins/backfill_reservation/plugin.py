@@ -21,8 +21,11 @@ from stromboli.model.status import Status
 from stromboli.model.time_limits import EXAMPLE, unreadable_limit
 from stromboli.plugins.backfill_reservation.early_admission import EarlyAdmission
 from stromboli.plugins.backfill_reservation.expected_ends import HOLDING, ExpectedEnds
-from stromboli.plugins.backfill_reservation.reservation import StartReservation
-from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch, is_refused_by_queue
+from stromboli.plugins.backfill_reservation.reservation_search import (
+    ReservationSearch,
+    StartReservation,
+    is_refused_by_queue,
+)
 from stromboli.plugins.backfill_reservation.share_reservation import (
     ShareReservation,
     request_to_start,

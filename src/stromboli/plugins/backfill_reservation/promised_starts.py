@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.model.status import Status
-from stromboli.plugins.backfill_reservation.availability_profile import AvailabilityProfile, EarliestSlots
-from stromboli.plugins.backfill_reservation.booking import Booking, kinds_of
+from stromboli.plugins.backfill_reservation.availability_profile import (
+    AvailabilityProfile,
+    Booking,
+    EarliestSlots,
+    kinds_of,
+)
 from stromboli.plugins.backfill_reservation.plugin import PLACED, BackfillReservation
 
 if TYPE_CHECKING:

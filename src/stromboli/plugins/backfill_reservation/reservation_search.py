@@ -1,12 +1,13 @@
-"""The earliest start of a job that waits for room, given when running tasks are expected to end.
+"""The earliest start of a job without capacity, given the expected ends of running tasks, and its reservation.
 
-Running tasks are ended in the order of their expected ends, in a rehearsal that is always taken back, and the ordinary
-search is asked for places: with all its filters, topologies and grants. Of a job that only amounts keep waiting the
-moment is found by arithmetic over node columns instead.
+The search ends running tasks in the order of their expected ends, in a rehearsal that is always undone, and asks the
+ordinary search for places: with all its filters, topologies and grants. If amounts alone keep a job pending, the moment
+is computed over node columns instead.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
@@ -16,20 +17,91 @@ import numpy as np
 from stromboli.engine.placement.node_fit import slots, slots_of
 from stromboli.model.status import Status
 from stromboli.plugins.backfill_reservation.early_admission import fits_nodes, pod_demand
-from stromboli.plugins.backfill_reservation.reservation import StartReservation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.plugin import Attempt
     from stromboli.engine.session import Session
+    from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job
     from stromboli.model.ledgers import Ledger
     from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.plugins.backfill_reservation.expected_ends import ExpectedEnds
 
+
+# -- a promised start, and what other jobs may still use of the nodes that it needs
+
+
+@dataclass(slots=True, eq=False)
+class StartReservation:
+    """A job that waits for room, when it starts at the latest, and on which nodes."""
+
+    job: Job
+    start: float
+    """When it starts at the latest, in seconds since 1970."""
+    nodes: tuple[Node, ...]
+    """The nodes that it needs."""
+    rows: Ints
+    """The same by row, in ascending order."""
+    amounts: Ints
+    """What it needs of them: (resource, place in `rows`)."""
+    spare: Ints
+    """What is left of them at its start beside it, in the same places; less with every task that stays beyond."""
+    places: dict[Task, Node] = field(default_factory=dict)
+    """Where its tasks go, if they are not all alike on one node."""
+    alone: bool = False
+    """Whether more than numbers decides where its tasks may be, so that no other may stay on its nodes."""
+    ledgers: frozenset[Ledger] = frozenset()
+    """What its tasks need besides amounts: no other that needs the same may stay on its nodes."""
+
+    without_pods: bool = False
+    """Whether its pods did not exist yet, so that its minimum resources were looked at alone."""
+
+    def is_there(self) -> bool:
+        """Whether its nodes are still there; they may have other rows than before."""
+        rows = [node.row for node in self.nodes]
+        if min(rows) < 0:
+            return False
+        if rows != self.rows.tolist():
+            order = np.argsort(rows)
+            self.nodes = tuple(self.nodes[place] for place in order.tolist())
+            self.rows, self.amounts = np.array(rows, dtype=np.int64)[order], self.amounts[:, order]
+        return True
+
+    def leaves_room(self, cluster: Cluster, shape: Shape) -> Bools:
+        """Where a task may stay beyond the start of the job without taking what that needs."""
+        fits: Bools = np.ones(len(cluster.columns), dtype=bool)
+        if self.alone or not self.ledgers.isdisjoint(cluster.ledgers_of(shape)):
+            fits[self.rows] = False
+            return fits
+        beside: Bools = np.ones(len(self.rows), dtype=bool)
+        for dim, amount in shape.request.items():
+            if amount > 0:
+                beside &= self.spare[dim] >= amount
+        fits[self.rows] = beside
+        return fits
+
+    def beside(self, free: Ints) -> Ints:
+        """What is free for tasks that stay beyond the start of the job, of what is free on each node."""
+        left = free.copy()
+        left[:, self.rows] = 0 if self.alone else np.minimum(left[:, self.rows], self.spare)
+        return left
+
+    def take(self, row: int, shape: Shape, sign: int) -> None:
+        """A task that stays beyond the start of the job was put on a node, or (-1) taken off again."""
+        place = int(self.rows.searchsorted(row))
+        if place < len(self.rows) and self.rows[place] == row:
+            self.spare[:, place] -= sign * shape.dense(len(self.spare))
+
+
 Places = dict["Task", "Node"]
+
+
+# -- the search
 
 
 class ReservationSearch:

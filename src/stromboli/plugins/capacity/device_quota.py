@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stromboli.model.queue import Queue
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
-    from stromboli.plugins.capacity.queue_share import QueueShare
+    from stromboli.plugins.capacity.queue_tree import QueueShare
 
 _NO_USAGE = DeviceUsage()
 

@@ -30,10 +30,15 @@ from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.plugins.capacity import reclaimable_queues
+from stromboli.plugins.capacity import queue_tree
 from stromboli.plugins.capacity.device_quota import DeviceQuota
-from stromboli.plugins.capacity.queue_share import OrderKey, QueueShare
-from stromboli.plugins.capacity.queue_tree import QueueTree, flat_queues, queue_hierarchy
+from stromboli.plugins.capacity.queue_tree import (
+    OrderKey,
+    QueueShare,
+    QueueTree,
+    flat_queues,
+    queue_hierarchy,
+)
 from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg
 
@@ -199,7 +204,7 @@ class Capacity(Plugin):
 
         if not fits(with_request(leaf), leaf.limit, request):
             return False
-        ancestors = reclaimable_queues.nearest_ancestors(leaf, self.arguments.levels)
+        ancestors = queue_tree.nearest_ancestors(leaf, self.arguments.levels)
         return any(some_fits(with_request(share), share.deserved, request) for share in (leaf, *ancestors))
 
     # -- victims
@@ -209,7 +214,7 @@ class Capacity(Plugin):
         own = self._leaf(task.job.queue) if task.job else None
         if own is None:
             return []
-        return reclaimable_queues.reclaim_victims(task, own, candidates, self._tree, self.arguments.levels)
+        return queue_tree.reclaim_victims(task, own, candidates, self._tree, self.arguments.levels)
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         own = self._leaf(task.job.queue) if task.job else None
@@ -221,17 +226,15 @@ class Capacity(Plugin):
             if other is None:
                 return False
             # What the task gains counts in its own queue and its ancestors, so for these the answer is not final.
-            return other is own or bool(other.children) or reclaimable_queues.has_victims(other, job)
+            return other is own or bool(other.children) or queue_tree.has_victims(other, job)
 
-        return Bound(reclaimable_queues.rival_dimensions(task.request), may_lose)
+        return Bound(queue_tree.rival_dimensions(task.request), may_lose)
 
     @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         if eviction.kind != "reclaim":  # who moves takes its share along
             return candidates
-        return (
-            reclaimable_queues.gang_victims(candidates, self._tree) if self._leaf(eviction.job.queue) else []
-        )
+        return queue_tree.gang_victims(candidates, self._tree) if self._leaf(eviction.job.queue) else []
 
     # -- the gate
 

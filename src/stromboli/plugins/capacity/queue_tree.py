@@ -1,8 +1,9 @@
-"""The shares of all queues: flat, or in a hierarchy below `root` (spec 03 7.1, 8.1)."""
+"""The shares of all queues, flat or below `root`, and the victims that they allow (spec 03 7.1-7.3, 8.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from stromboli.api import names
@@ -14,17 +15,93 @@ from stromboli.model.amounts import (
     UNLIMITED,
     Amounts,
     Vector,
+    dominant_share,
     excess,
     is_empty,
+    less_equal,
     maximum,
     minimum_or_unlimited,
+    minus,
     plus,
+    positive_dimensions,
     shift,
+    some_over,
     total_of,
 )
-from stromboli.model.dimensions import CPU, MEMORY, Dimensions
+from stromboli.model.dimensions import CPU, MEMORY, PODS, Dimensions
+from stromboli.model.job import Job
 from stromboli.model.queue import ROOT, Queue
-from stromboli.plugins.capacity.queue_share import QueueShare
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+
+NOTHING: Vector = {}
+OrderKey = tuple[float, bool]
+"""The order of queues: the smaller share first, then queues that deserve anything."""
+
+
+# -- one queue: its share, and what it holds together with the queues below it
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class QueueShare:
+    """A queue's shares, its ancestors (the parent first), and the sums over the queues below it.
+
+    Quota on devices (keys `deviceclass/<class>` and `<dim>.deviceclass/<class>`, spec 03 9) is kept in these amounts
+    as plain resources that no task requests, quirks included; claims are counted against it in `device_quota`.
+    """
+
+    queue: Queue
+    limit: Amounts
+    """What it may have at most."""
+    deserved: Amounts
+    """What it may have without being reclaimed from."""
+    guarantee: Amounts
+    """What is reserved for it."""
+    ancestors: tuple[QueueShare, ...] = ()
+    children: list[str] = field(default_factory=list)
+    held_below: Amounts = field(default_factory=dict)
+    inqueue_below: Amounts = field(default_factory=dict)
+    oldest: tuple[float, str] = field(init=False)
+    """Creation time and name of the oldest queue with jobs at or below it, to break ties between branches."""
+
+    def __post_init__(self) -> None:
+        self.oldest = (self.queue.created, self.queue.name)
+
+    @property
+    def branch(self) -> QueueShare:
+        """Its topmost ancestor below the root, or itself."""
+        return self.ancestors[-2] if len(self.ancestors) > 1 else self
+
+    @property
+    def held(self) -> Amounts:
+        return plus(self.queue.held, self.held_below) if self.held_below else self.queue.held
+
+    @property
+    def order_key(self) -> OrderKey:
+        if is_empty(self.deserved):
+            return (1.0, True)
+        return (dominant_share(self.held, self.deserved), False)
+
+    def reserved_beside(self, job: Job | None) -> Vector:
+        """What is reserved for other jobs of this queue, or of those below it where it has children."""
+        return self.queue.reserved_beside(job, below=bool(self.children))
+
+    def has_room(self, request: Vector, reserved: Vector = NOTHING) -> bool:
+        """Whether a request fits below its limit (FITS, without building sums), beside what is reserved for others."""
+        limit, below = self.limit, self.held_below
+        allocated, pipelined = self.queue.allocated, self.queue.pipelined
+        for dim, amount in request.items():
+            if amount > 0 and dim != PODS:
+                held = allocated.get(dim, 0) + pipelined.get(dim, 0) + below.get(dim, 0)
+                if held + reserved.get(dim, 0) + amount > limit.get(dim, 0):
+                    return False
+        return True
+
+    def __repr__(self) -> str:
+        return f"QueueShare({self.queue.name})"
+
+
+# -- all queues
 
 
 class QueueTree(NamedTuple):
@@ -222,3 +299,111 @@ def _possible_warnings(queue: Queue, capability: Vector, children: Sequence[Queu
             yield ShareWarning(
                 queue, f"its children's {name} together", total, f"its own {name}", own_amount, remedy
             )
+
+
+# -- victims from queues above their deserved share, down to that and never below a guarantee
+
+
+class RemainingAllocations(dict[QueueShare, Amounts]):
+    """What queues would still hold without the victims chosen so far."""
+
+    def __missing__(self, share: QueueShare) -> Amounts:
+        held = self[share] = dict(share.held)
+        return held
+
+    def evict(self, task: Task, shares: Iterable[QueueShare]) -> None:
+        for share in shares:
+            shift(self[share], task.request, -1)
+
+
+def reclaim_victims(
+    task: Task, own: QueueShare, candidates: list[Task], tree: QueueTree, levels: int
+) -> list[Task]:
+    """Victims for a task of another queue, in order; `levels` of ancestors must be above their share too."""
+    left, victims = RemainingAllocations(), []
+    requested = rival_dimensions(task.request)
+    for candidate in candidates:
+        other = tree.of(candidate.job.queue) if candidate.job else None
+        if other is None or not rival_dimensions(candidate.request) & requested:
+            continue
+        if not _may_lose(candidate, other, left):
+            continue
+        if (
+            _cannot_claim(task, own, levels)
+            and _uses_nothing_deserved(candidate, other)
+            and _have_common_ancestor(own, other, levels)
+        ):
+            continue
+        ancestors = _other_ancestors(own, other, levels)
+        if all(_exceeds_deserved(candidate, ancestor, left) for ancestor in ancestors):
+            left.evict(candidate, (other, *ancestors))
+            victims.append(candidate)
+    return victims
+
+
+def gang_victims(candidates: list[Task], tree: QueueTree) -> list[Task]:
+    """Victims for a whole gang, whatever the queue that reclaims and the ancestors."""
+    left, victims = RemainingAllocations(), []
+    for candidate in candidates:
+        other = tree.of(candidate.job.queue) if candidate.job else None
+        if other is not None and _may_lose(candidate, other, left):
+            left.evict(candidate, (other,))
+            victims.append(candidate)
+    return victims
+
+
+def has_victims(other: QueueShare, job: Job) -> bool:
+    """Whether any task of a job could be a victim; evictions from its queue never turn a no into a yes."""
+    held = other.held
+    if not less_equal(other.guarantee, held):
+        return False
+    return some_over(held, other.deserved, held) or any(
+        _uses_nothing_deserved(task, other) for task in job.by_status[Status.RUNNING]
+    )
+
+
+def rival_dimensions(request: Vector) -> frozenset[int]:
+    """The resources that a victim can free for a task: all but pods."""
+    return frozenset(positive_dimensions(request)) - {PODS}
+
+
+def _may_lose(candidate: Task, other: QueueShare, left: RemainingAllocations) -> bool:
+    """Whether its queue keeps its guarantee without it, and has more than it deserves."""
+    keeps = less_equal(other.guarantee, minus(left[other], candidate.request))
+    return keeps and _exceeds_deserved(candidate, other, left)
+
+
+def _exceeds_deserved(candidate: Task, share: QueueShare, left: RemainingAllocations) -> bool:
+    """Whether a queue has more than it deserves of something the candidate uses, or deserves nothing of that."""
+    return _uses_nothing_deserved(candidate, share) or some_over(
+        left[share], share.deserved, candidate.request
+    )
+
+
+def _uses_nothing_deserved(candidate: Task, share: QueueShare) -> bool:
+    """Whether it uses nothing that its queue deserves; pods count here."""
+    return not {*positive_dimensions(candidate.request)} & {*positive_dimensions(share.deserved)}
+
+
+def _cannot_claim(task: Task, own: QueueShare, levels: int) -> bool:
+    return levels > 0 and _uses_nothing_deserved(task, own)
+
+
+def _have_common_ancestor(own: QueueShare, other: QueueShare, levels: int) -> bool:
+    """Whether two queues have a common ancestor within so many levels, except the root."""
+    return bool({*nearest_ancestors(own, levels)} & {*nearest_ancestors(other, levels)})
+
+
+def nearest_ancestors(share: QueueShare, levels: int) -> tuple[QueueShare, ...]:
+    """Its nearest ancestors, except the root."""
+    return tuple(ancestor for ancestor in share.ancestors[:levels] if ancestor.ancestors)
+
+
+def _other_ancestors(own: QueueShare, other: QueueShare, levels: int) -> list[QueueShare]:
+    """The candidate's nearest ancestors that are not, at the same level, ancestors of the reclaiming queue."""
+    # quirk: spec 03 7.3: levels count from the leaf, so that queues of different depth are compared at different levels
+    return [
+        ancestor
+        for level, ancestor in enumerate(nearest_ancestors(other, levels))
+        if level >= len(own.ancestors) or own.ancestors[level] is not ancestor
+    ]

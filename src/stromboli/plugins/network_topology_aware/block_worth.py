@@ -1,33 +1,115 @@
-"""Keep blocks whole: what the gangs that are likely to come would lose if a gang took its room in some domain.
+"""Keep blocks whole: how much the gangs that are likely to arrive lose if a gang uses free nodes of some domain.
 
-A domain with room for 70 nodes is worth a gang of 64 to others; with 10 nodes less it is worth none. So of domains
-that fit, that is best whose room is worth as much after as before; among those, the fullest part of the network. It is
-the gradient descent of fragmentation (Weng et al., USENIX ATC 2023), over blocks of the network, not single nodes.
+A domain with 70 free nodes is worth a gang of 64 to other gangs; with 10 nodes less it is worth none. So the best of
+the domains that fit is the one whose free nodes are worth as much after as before; among those, the fullest part of the
+network. It is the gradient descent of fragmentation (Weng et al., USENIX ATC 2023), over blocks of the network instead
+of single nodes. Gangs that are likely to arrive are those that exist now, by their size and the requests of their pods,
+so a scheduler that restarts computes the same.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections import Counter
+from heapq import nsmallest
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stromboli.plugins.network_topology_aware.gang_kinds import GangKinds, kind_of, total_request
+from stromboli.engine.topology.topology_limits import requested_topology
+from stromboli.model.amounts import total_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stromboli.engine.placement.node_functions import Floats
     from stromboli.model.amounts import Vector
     from stromboli.model.cluster import Cluster, Dirty
-    from stromboli.model.job import SubJob
+    from stromboli.model.job import Job, SubJob
     from stromboli.model.node_columns import Ints
     from stromboli.model.topology.hyper_node_tree import HyperNodeTree
-    from stromboli.plugins.network_topology_aware.gang_kinds import GangKind
     from stromboli.plugins.network_topology_aware.session_sums import SessionSums
+
+
+# -- kinds of gangs
+
+
+KINDS = 8
+"""How many kinds count: the most frequent."""
+
+
+class GangKind(NamedTuple):
+    """Gangs of so many pods, with what a pod of them requests on average, by resource."""
+
+    pods: int
+    request: tuple[tuple[int, float], ...]
+
+
+class GangKinds:
+    """How many gangs of each kind there are, running or waiting; follows what changed since the last session."""
+
+    def __init__(self) -> None:
+        self._of_job: dict[Job, list[GangKind]] = {}
+        self._counts: Counter[GangKind] = Counter()
+        self._shares: list[tuple[GangKind, float]] | None = None
+
+    def update(self, cluster: Cluster, dirty: Dirty) -> None:
+        """Look again at jobs that changed."""
+        changed: Iterable[Job] = dirty.jobs
+        if dirty.everything:
+            self._of_job, self._counts, self._shares = {}, Counter(), None
+            changed = list(cluster.jobs.values())
+        for job in changed:
+            kinds = list(_kinds(job)) if cluster.jobs.get(job.id) is job else []
+            if kinds != self._of_job.get(job, []):
+                self._replace(job, kinds)
+
+    def _replace(self, job: Job, kinds: list[GangKind]) -> None:
+        gone = self._of_job.pop(job, [])
+        self._counts.subtract(gone)
+        for kind in gone:
+            if self._counts[kind] <= 0:
+                del self._counts[kind]
+        if kinds:
+            self._of_job[job] = kinds
+            self._counts.update(kinds)
+        self._shares = None
+
+    def shares(self) -> list[tuple[GangKind, float]]:
+        """The most frequent kinds, each with its part of all gangs."""
+        if self._shares is None:
+            first = nsmallest(KINDS, self._counts.items(), key=lambda item: (-item[1], item[0]))
+            total = self._counts.total()
+            self._shares = [(kind, count / total) for kind, count in first]
+        return self._shares
+
+
+def kind_of(pods: int, total: Vector) -> GangKind:
+    """The kind of a gang with so many pods that request so much together."""
+    return GangKind(pods, tuple((dim, amount / pods) for dim, amount in sorted(total.items()) if amount > 0))
+
+
+def total_request(sub_job: SubJob) -> Vector:
+    """What all tasks of a sub-group request, whatever their status."""
+    if not sub_job.job.policies:
+        return sub_job.job.total
+    return total_of(task.request for task in sub_job.tasks)
+
+
+def _kinds(job: Job) -> Iterator[GangKind]:
+    """The parts of a job that want to be together, each as a gang."""
+    for sub_job in job.sub_jobs.values() if job.visible else ():
+        if sub_job.tasks and requested_topology(sub_job) is not None:
+            yield kind_of(len(sub_job.tasks), total_request(sub_job))
+
 
 LOSS, PACKING = 1000.0, 10.0
 """What is lost goes before how full the wider parts of the network are, and that before the domain itself."""
+
+
+# -- the worth of domains
+
+
 _WIDER = 16.0
 """How much more each wider domain counts in how full they are."""
 _ROUNDING = 1e-6

@@ -20,11 +20,8 @@ from stromboli.model.cluster import Dirty
 from stromboli.model.job import READY_STATUSES, Job, SubJob
 from stromboli.model.requirements.placement_requirement import HARD_NETWORK_TOPOLOGY, SOFT_NETWORK_TOPOLOGY
 from stromboli.model.status import Status
-from stromboli.plugins.network_topology_aware.block_worth import BlockWorth
-from stromboli.plugins.network_topology_aware.gang_kinds import total_request
-from stromboli.plugins.network_topology_aware.leaf_distances import LeafDistances
-from stromboli.plugins.network_topology_aware.placed_tasks import PlacedTasks
-from stromboli.plugins.network_topology_aware.rank_neighbours import RankNeighbours
+from stromboli.plugins.network_topology_aware.block_worth import BlockWorth, total_request
+from stromboli.plugins.network_topology_aware.leaf_distances import LeafDistances, PlacedTasks, RankNeighbours
 from stromboli.plugins.network_topology_aware.session_sums import Part, SessionSums
 from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg, arg_prefix
