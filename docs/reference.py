@@ -164,7 +164,7 @@ def rules(_: str) -> str:
     """Every combining rule, with what holds when nobody answers."""
     used = dict.fromkeys(point.combine for point in POINTS.values())
     rows = [(_rule_name(rule), _sentence(rule), _when_nobody_answers(rule)) for rule in used]
-    return table(("Rule", "How answers combine", "Nobody answers"), rows)
+    return table(("Rule", "How answers combine", "No plugin answers"), rows)
 
 
 def switches(_: str) -> str:

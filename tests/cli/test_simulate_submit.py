@@ -75,7 +75,7 @@ def test_the_table_says_when_it_starts_and_on_what_that_rests(
     assert lines[2:4] == ["  ends by 14:20:00 (in 2h20m), its time limit of 30m", "  on n1"]
     assert "  its room comes from default/b (13:50:00), default/a (12:50:00)" in lines
     assert "  1 other job of those that wait starts before it" in lines
-    assert "Nobody is delayed, and nobody is evicted." in lines
+    assert "No job is delayed, and no pod is evicted." in lines
     assert "  1 running job ends at its time limit; what ends sooner makes room sooner." in lines
 
 
@@ -190,7 +190,7 @@ def test_what_comes_after_a_job_without_a_limit_is_unknown_and_not_never() -> No
     assert "never" not in text
     waits = [*nodes("n1 cpu=4"), *running("web", "n1", 10, cpu=2), *waiting("next", "1h", cpu=4)]
     lines = text_of(ask(waits, waiting("mine", "1h", cpu=2))).splitlines()
-    assert "Nobody is delayed, and nobody is evicted, as far as is known." in lines
+    assert "No job is delayed, and no pod is evicted, as far as is known." in lines
     assert "Wait for jobs without a time limit to end, and may be delayed: default/next" in lines
 
 

@@ -144,7 +144,7 @@ class AnswerText:
         answer = self._answer
         if not (answer.others.later or answer.others.evictions):
             known = ", as far as is known" if answer.undetermined or answer.partial else ""
-            self._line(f"Nobody is delayed, and nobody is evicted{known}.")
+            self._line(f"No job is delayed, and no pod is evicted{known}.")
         if answer.undetermined:
             jobs = ", ".join(answer.undetermined) if self._wide else first_few(answer.undetermined)
             self._line(f"Wait for jobs without a time limit to end, and may be delayed: {jobs}")
