@@ -157,7 +157,7 @@ def remember_losers(
     memory, now = session.cluster.memory, session.now
     before: dict[Hashable, Loss] = memory.get(EVICTED) or {}
     first = options.hold_seconds or FIRST_WAIT
-    current = {key: loss for key, loss in before.items() if loss.until + loss.seconds > now}
+    current = {key: loss for key, loss in before.items() if loss.time + 2 * loss.seconds > now}
     for job in jobs:
         last = current.get(job.key)
         if last is None:

@@ -250,9 +250,10 @@ def in_victim_order(
     """In the order of eviction: by queue, then the last job first, then the last task first (spec 02 0.4)."""
     ordered = sorted(victims, key=session.task_key, reverse=True)
     ordered.sort(key=(ranks or JobRanks(session)).current(), reverse=True)
-    if task.job is not None and task.job.queue is not None:
-        places = queue_ranks(session, (victim.job.queue for victim in ordered if victim.job), task.job.queue)
-        ordered.sort(key=lambda victim: places[victim.job.queue] if victim.job else -1)
+    queues = {victim.job.queue if victim.job is not None else None for victim in ordered}
+    if len(queues) > 1 and task.job is not None and task.job.queue is not None:
+        places = queue_ranks(session, queues, task.job.queue)
+        ordered.sort(key=lambda victim: places[victim.job.queue] if victim.job is not None else -1)
     return ordered
 
 

@@ -223,7 +223,7 @@ class VictimSelection:
         nodes = self.session.cluster.columns.nodes
         for group in own_nodes_first(self.session.cluster, worthwhile):
             if group is not None:
-                yield from (nodes[row] for row in np.flatnonzero(group).tolist())
+                yield from (nodes[row] for row in np.flatnonzero(group))  # few of them are ever asked for
 
     def nodes_by_score(self, task: Task, within: Domain | None = None) -> Iterator[Node]:
         """The same, the best for the task first."""
@@ -240,10 +240,12 @@ class VictimSelection:
         worthwhile = reach & fits(task, future + freeable.freed)
         if not worthwhile.any():
             return worthwhile
-        has_candidates: Bools = freeable.counts > 0
+        without_candidates = worthwhile & (freeable.counts <= 0)
+        if not without_candidates.any():
+            return worthwhile
         if self._candidates.required:
-            return worthwhile & has_candidates
-        return worthwhile & (has_candidates | fits(task, future))
+            return worthwhile & ~without_candidates
+        return worthwhile & (~without_candidates | fits(task, future))
 
     def promising(self, domains: Sequence[Domain], tasks: Sequence[Task], needed: int) -> list[Domain]:
         """The domains in which so many of some tasks could fit if all possible victims were evicted."""
