@@ -19,8 +19,7 @@ import numpy as np
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import Column, Floats, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
-from stromboli.model.cards.gpu_columns import GpuColumns, free_shares
-from stromboli.model.cards.gpu_demands import WHOLE, GpuDemand, GpuDemands
+from stromboli.model.cards.gpu_columns import WHOLE, GpuColumns, GpuDemand, GpuDemands, free_shares
 from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg
 

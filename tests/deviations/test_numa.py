@@ -3,7 +3,7 @@
 import pytest
 
 from stromboli.api.errors import BadObject
-from stromboli.model.cpus.cpu_set import format_cpu_set
+from stromboli.model.cpus.cpu_topology import format_cpu_set
 from stromboli.model.status import Status
 from stromboli.testing import World
 from tests.manifests import binds, node

@@ -25,7 +25,7 @@ from stromboli.engine.decisions import Bind, ReleaseClaim
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access
 from stromboli.kube.event_recorder import EventRecorder
-from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
+from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.ledgers import Grant
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
 from stromboli.scheduler.writes.prebind import claim_writes

@@ -27,9 +27,9 @@ from stromboli.engine.catalog import action
 from stromboli.engine.cycle import Engine
 from stromboli.engine.decisions import Bind, Decision, Evict, ReleaseClaim
 from stromboli.engine.session import Session
-from stromboli.model.cards.card_grants import CardGrant
-from stromboli.model.cpus.cpu_grant import CpuGrant
-from stromboli.model.devices.claim_grants import ClaimGrant
+from stromboli.model.cards.pod_cards import CardGrant
+from stromboli.model.cpus.cpu_ledger import CpuGrant
+from stromboli.model.devices.claim_use import ClaimGrant
 from stromboli.model.status import Status
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.policy.policy import load_policy

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from stromboli.model.cluster import Cluster
-from stromboli.model.cpus.cpu_grant import CpuGrant
-from stromboli.model.cpus.cpu_set import parse_cpu_set
-from stromboli.model.devices.claim_grants import ClaimGrant
+from stromboli.model.cpus.cpu_ledger import CpuGrant
+from stromboli.model.cpus.cpu_topology import parse_cpu_set
+from stromboli.model.devices.claim_use import ClaimGrant
 from stromboli.model.devices.devices_in_use import DevicesInUse
 from stromboli.model.volumes.volume_grant import VolumeGrant
 

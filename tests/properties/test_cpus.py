@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stromboli.api.types.numa_topology import Numatopology
-from stromboli.model.cpus.cpu_grant import CpuGrant
-from stromboli.model.cpus.cpu_set import parse_cpu_set
+from stromboli.model.cpus.cpu_ledger import CpuGrant
+from stromboli.model.cpus.cpu_topology import parse_cpu_set
 from stromboli.testing import World
 from tests.manifests import group, node, policy, priority_class, queue
 from tests.number_of_examples import scaled

@@ -12,8 +12,8 @@ from stromboli.api.types.devices import (
     DeviceRequest,
 )
 from stromboli.api.types.meta import Object
-from stromboli.model.cards.card_grants import CardGrant
-from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
+from stromboli.model.cards.pod_cards import CardGrant
+from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.ledgers import Grant
 from stromboli.model.status import Status

@@ -15,7 +15,7 @@ from stromboli.api.resources.quantity import QuantityError, exact
 from stromboli.api.types.pod import PodSpec
 from stromboli.cli.manifest_demands import Part, converted, joined, parts_of, texts
 from stromboli.model.cards.card import ALL_CORES
-from stromboli.model.devices.queue_usage import COUNT_PREFIX, class_of
+from stromboli.model.devices.claim_use import COUNT_PREFIX, class_of
 from stromboli.plugins.task_topology import BadRoleList, read_affinities
 from stromboli.policy.policy_problems import nearest
 

@@ -17,7 +17,7 @@ from stromboli.model.constraints.affinity_terms import AffinityTerms
 from stromboli.model.constraints.pod_counts import PodCounts
 from stromboli.model.cpus.cpu_ledger import CpuLedger
 from stromboli.model.devices.device_ledger import DeviceLedger
-from stromboli.model.devices.served_resources import ServedResources
+from stromboli.model.devices.extended_resources import ServedResources
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job, JobId
 from stromboli.model.node_columns import Columns, Node

@@ -17,16 +17,23 @@ from stromboli.api import names
 from stromboli.api.resources.quantity import QuantityError, exact
 from stromboli.engine.placement.node_functions import Column, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
-from stromboli.model.cards.fragmentation import NodeFragmentation
-from stromboli.model.cards.gpu_columns import GpuColumns, free_shares
-from stromboli.model.cards.gpu_demands import ANY_MODEL, WHOLE, GpuDemand, GpuDemands, GpuModels
-from stromboli.model.cards.typical_tasks import (
+from stromboli.model.cards.fragmentation import (
     COVERED,
     MOST_TYPICAL_TASKS,
+    NodeFragmentation,
     TypicalTask,
     WeightedTask,
     counted_tasks,
     most_frequent,
+)
+from stromboli.model.cards.gpu_columns import (
+    ANY_MODEL,
+    WHOLE,
+    GpuColumns,
+    GpuDemand,
+    GpuDemands,
+    GpuModels,
+    free_shares,
 )
 from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg

@@ -14,7 +14,7 @@ from stromboli.api.types.meta import Object, ObjectMeta, OwnerReference
 from stromboli.api.types.pod import ExtendedResourceClaimStatus, Pod
 from stromboli.api.types.storage import ClaimReference, PersistentVolume, PersistentVolumeClaim
 from stromboli.model.cluster import Cluster
-from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
+from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.ledgers import Grant
 from stromboli.model.status import Status
 from stromboli.model.volumes.volume_grant import VolumeGrant

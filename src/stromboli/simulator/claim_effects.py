@@ -17,7 +17,7 @@ from stromboli.api.types.devices import (
     ResourceClaimStatus,
 )
 from stromboli.api.types.meta import ObjectMeta, OwnerReference
-from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
+from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:

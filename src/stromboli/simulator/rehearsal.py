@@ -14,7 +14,7 @@ from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, Decision, Evict, QueueAnnotation, ReleaseClaim
 from stromboli.engine.waiting.fixed_point import WORDS
-from stromboli.model.cards.card_grants import CardGrant
+from stromboli.model.cards.pod_cards import CardGrant
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status

@@ -6,15 +6,15 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stromboli.model.cards.fragmentation import Fragmentation, NodeFragmentation
-from stromboli.model.cards.gpu_columns import GpuColumns
-from stromboli.model.cards.gpu_demands import ANY_MODEL, GpuModels
-from stromboli.model.cards.typical_tasks import (
+from stromboli.model.cards.fragmentation import (
     MOST_LISTED_TASKS,
     MOST_TYPICAL_TASKS,
+    Fragmentation,
+    NodeFragmentation,
     TypicalTask,
     most_frequent,
 )
+from stromboli.model.cards.gpu_columns import ANY_MODEL, GpuColumns, GpuModels
 from stromboli.model.cluster import Cluster
 from stromboli.model.lookup_objects import LookupObjects
 from tests.plugins.gpu_packing.textbook_packing import Shape, fragmentation

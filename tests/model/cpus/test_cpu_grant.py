@@ -5,7 +5,7 @@ import json
 import pytest
 
 from stromboli.api import names
-from stromboli.model.cpus.cpu_grant import CpuGrant, granted_cpus
+from stromboli.model.cpus.cpu_ledger import CpuGrant, granted_cpus
 
 
 def test_the_annotation_has_the_counts_of_volcano_and_the_cpus_themselves() -> None:

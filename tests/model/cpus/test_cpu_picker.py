@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from stromboli.api.types.numa_topology import CpuDetail
 from stromboli.model.cpus.cpu_picker import reserved_cpus, take_cpus
-from stromboli.model.cpus.cpu_set import cpu_numbers, format_cpu_set, parse_cpu_set
-from stromboli.model.cpus.cpu_topology import CpuTopology
+from stromboli.model.cpus.cpu_topology import CpuTopology, cpu_numbers, format_cpu_set, parse_cpu_set
 from tests.plugins.numa_aware import naive_cpus
 from tests.plugins.numa_aware.naive_cpus import Details, mask
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.model.cpus.cpu_set import MOST_CPUS, cpu_numbers, format_cpu_set, parse_cpu_set
+from stromboli.model.cpus.cpu_topology import MOST_CPUS, cpu_numbers, format_cpu_set, parse_cpu_set
 
 
 @given(st.sets(st.integers(0, 200)))

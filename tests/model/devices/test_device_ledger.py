@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.api.types.devices import AllocatedDevice, AllocatedDevices, AllocationResult, ConsumerReference
-from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
+from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.devices.device_ledger import DeviceLedger
 from stromboli.model.devices.devices_in_use import DevicesInUse
 from stromboli.model.ledgers import Grant

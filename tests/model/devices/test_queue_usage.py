@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stromboli.model.devices.queue_usage import device_amounts
+from stromboli.model.devices.claim_use import device_amounts
 from tests.model.devices.device_worlds import make_claim, request
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stromboli.api import card_names
-from stromboli.model.cards.card_grants import CardGrant
+from stromboli.model.cards.pod_cards import CardGrant
 from stromboli.model.task import Task
 from stromboli.testing import World
 from tests.manifests import Manifest, group, node, policy

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from stromboli.engine.decisions import Bind
-from stromboli.model.cards.card_grants import CardGrant
+from stromboli.model.cards.pod_cards import CardGrant
 from stromboli.testing import World
 from stromboli.testing.world import NOON
 from tests.manifests import group

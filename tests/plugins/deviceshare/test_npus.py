@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from stromboli.engine.decisions import Bind
-from stromboli.model.cards.card_grants import CardGrant
+from stromboli.model.cards.pod_cards import CardGrant
 from stromboli.testing.world import NOON
 from tests.manifests import Manifest, node
 from tests.plugins.deviceshare.card_worlds import card_pod, card_policy, mig_config, shares_of, world_of

@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.api.card_reasons import REASONS
 from stromboli.engine.decisions import Bind, Event, QueueStatus
-from stromboli.model.cards.card_grants import CardGrant, CardShare
+from stromboli.model.cards.pod_cards import CardGrant, CardShare
 from stromboli.plugins.deviceshare.vgpu_request import VgpuRequest
 from stromboli.testing.world import NOON
 from tests.manifests import group, node

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stromboli.api.types.numa_topology import CpuDetail
 from stromboli.model.cpus.cpu_topology import CpuTopology
-from stromboli.plugins.numa_aware.cpu_assignment import Hint, admits, best_hint
+from stromboli.plugins.numa_aware import Hint, admits, best_hint
 from tests.plugins.numa_aware import naive_cpus
 from tests.plugins.numa_aware.naive_cpus import Details, mask
 

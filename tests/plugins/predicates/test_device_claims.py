@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.engine.decisions import Bind
-from stromboli.model.devices.claim_grants import ClaimGrant
+from stromboli.model.devices.claim_use import ClaimGrant
 from stromboli.testing import World
 from tests.device_manifests import allocated, claim, device_class, request, reserved, resource_slice, uses
 

@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.engine.decisions import Bind, ReleaseClaim
 from stromboli.model.devices.allocator import ClaimSearch
-from stromboli.model.devices.claim_grants import ExtendedResourceGrant
+from stromboli.model.devices.claim_use import ExtendedResourceGrant
 from stromboli.model.devices.device_ledger import DeviceLedger
 from stromboli.model.node_columns import Node
 from stromboli.testing import World

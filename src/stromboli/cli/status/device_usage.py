@@ -7,10 +7,9 @@ from typing import Any
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.queue_limits import own_capability
 from stromboli.model.cluster import Cluster
-from stromboli.model.devices.device_selection import SelectorTable
+from stromboli.model.devices.claim_use import class_of
+from stromboli.model.devices.device_selection import SelectorTable, StepBudget
 from stromboli.model.devices.pools.pool_devices import DeviceContent
-from stromboli.model.devices.queue_usage import class_of
-from stromboli.model.devices.solution import StepBudget
 from stromboli.model.queue import Queue
 
 Content = dict[str, Any]

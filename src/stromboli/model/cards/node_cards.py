@@ -11,7 +11,7 @@ from stromboli.model.cards.pod_cards import held_shares
 
 if TYPE_CHECKING:
     from stromboli.model.cards.card import Card
-    from stromboli.model.cards.card_grants import CardShare
+    from stromboli.model.cards.pod_cards import CardShare
     from stromboli.model.cards.registrations import Registration
     from stromboli.model.task import Task
 

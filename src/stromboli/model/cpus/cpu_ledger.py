@@ -1,8 +1,9 @@
-"""Which CPUs of which node are free: those that the kubelet has not given away, less those of tasks on their way.
+"""The free CPUs of each node: those that the kubelet has not given away, less those granted to tasks.
 
-A task that was given CPUs holds them from the moment it gets its node, whatever its status there, until it leaves. What
-the ledger counts of it ends earlier: when the Numatopology lists its pod, the CPUs that the kubelet really gave it
-are no longer allocatable.
+A grant holds from the moment a task gets its node, whatever its status there, until it leaves. The ledger counts it
+until the Numatopology lists the pod: from then on, the CPUs that the kubelet really gave it are not allocatable.
+The kubelet gives a pod its CPUs when it starts, and the Numatopology lists them some seconds later. An annotation of
+the pod, written with the bind, carries the grant to the node and to a scheduler that restarts.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
+import msgspec
+
 from stromboli.api import names
 from stromboli.api.resources.qos import GUARANTEED, qos_class
 from stromboli.api.resources.quantity import milli
 from stromboli.model.change_log import ChangeLog
-from stromboli.model.cpus.cpu_grant import CpuGrant
-from stromboli.model.cpus.cpu_set import parse_cpu_set
-from stromboli.model.cpus.cpu_topology import CpuTopology, NodeCpus, cpu_details, node_cpus
+from stromboli.model.cpus.cpu_topology import CpuTopology, NodeCpus, cpu_details, node_cpus, parse_cpu_set
+from stromboli.model.ledgers import Grant
 
 if TYPE_CHECKING:
     from stromboli.api.types.numa_topology import CpuDetail, Numatopology
@@ -24,6 +26,60 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Node
     from stromboli.model.status import Status
     from stromboli.model.task import Task
+
+
+# -- the CPUs that a task was given on its node
+
+
+LONGEST_DECISION = 131_072
+"""The longest annotation of a decision that is read, in characters."""
+
+
+class CpuGrant(Grant, frozen=True, tag="cpus"):
+    """CPUs of a node for one task."""
+
+    cpus: str
+    """The CPUs by number, such as `0-3,8`."""
+    numa: tuple[tuple[int, int], ...]
+    """NUMA nodes and how many of the CPUs belong to each, by the number of the NUMA node."""
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """The annotations that the pod gets with its bind (spec 05 6.1).
+
+        Volcano's decision has the counts of each NUMA node; the CPUs are ours, and its readers skip them.
+        """
+        counts = {str(numa): {"cpu": str(count)} for numa, count in self.numa}
+        return {names.TOPOLOGY_DECISION: msgspec.json.encode({"numa": counts, "cpus": self.cpus}).decode()}
+
+
+class _Decision(msgspec.Struct):
+    """What is read of the annotation."""
+
+    cpus: str = ""
+    numa: dict[int, dict[str, str]] = {}
+
+
+_decoder = msgspec.json.Decoder(_Decision)
+
+
+def granted_cpus(annotations: dict[str, str]) -> CpuGrant | None:
+    """The CPUs that a scheduler wrote into the annotations of a pod; None where there are none that can be read."""
+    text = annotations.get(names.TOPOLOGY_DECISION)
+    if text is None or len(text) > LONGEST_DECISION:
+        return None
+    try:
+        decision = _decoder.decode(text)
+        if not parse_cpu_set(decision.cpus):
+            return None
+        counts = sorted((numa, int(amounts.get("cpu", "0"))) for numa, amounts in decision.numa.items())
+    except ValueError:  # msgspec's errors are ValueErrors too
+        return None
+    return CpuGrant(decision.cpus, tuple(counts))
+
+
+# -- the ledger
+
 
 _Key = tuple[tuple[int, "CpuDetail"], ...]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 
-from stromboli.model.cpus.cpu_set import cpu_numbers
-from stromboli.model.cpus.cpu_topology import CpuTopology
+from stromboli.model.cpus.cpu_topology import CpuTopology, cpu_numbers
 
 SORTED_BY_INSERTION = 12
 """Up to so many elements Go sorts by insertion, which decides where a comparison is no order."""

@@ -27,22 +27,27 @@ from stromboli.api.types.devices import (
 )
 from stromboli.api.types.meta import Requirement
 from stromboli.api.types.pod import NodeSelector, NodeSelectorTerm
-from stromboli.model.devices.claim_plan import device_classes, plan_claims
+from stromboli.model.devices.claim_plan import (
+    DeviceShortage,
+    Lack,
+    Rejection,
+    SearchStopped,
+    device_classes,
+    plan_claims,
+)
 from stromboli.model.devices.claim_shape import ClaimShape
 from stromboli.model.devices.device_search import DeviceSearch
-from stromboli.model.devices.device_selection import SelectorTable
+from stromboli.model.devices.device_selection import SelectorTable, Solution, StepBudget
 from stromboli.model.devices.devices_in_use import DevicesInUse
 from stromboli.model.devices.pools.pool_devices import PoolId
 from stromboli.model.devices.search_candidates import usable_devices
-from stromboli.model.devices.shortage import DeviceShortage, Lack, Rejection, SearchStopped
-from stromboli.model.devices.solution import Solution, StepBudget
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import DeviceClass, ResourceClaimSpec
     from stromboli.model.devices.claim_plan import Option
+    from stromboli.model.devices.device_selection import DeviceChoice
     from stromboli.model.devices.pools.pool_devices import PoolDevice
     from stromboli.model.devices.pools.pool_index import PoolIndex
-    from stromboli.model.devices.solution import DeviceChoice
     from stromboli.model.node_columns import Node
 
 

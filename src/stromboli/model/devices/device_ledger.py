@@ -16,11 +16,17 @@ import msgspec
 from stromboli.api.types.devices import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
 from stromboli.model.change_log import ChangeLog
 from stromboli.model.devices.allocator import Allocator, DeviceShortage, DevicesInUse, PoolId
-from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
-from stromboli.model.devices.claim_use import ClaimContent, ClaimUse, Holding, TaskUse
+from stromboli.model.devices.claim_use import (
+    ClaimContent,
+    ClaimGrant,
+    ClaimUse,
+    DeviceUsage,
+    ExtendedResourceGrant,
+    Holding,
+    TaskUse,
+)
 from stromboli.model.devices.extended_resources import asked_resources, extended_classes
 from stromboli.model.devices.pools.pool_index import PoolIndex
-from stromboli.model.devices.queue_usage import DeviceUsage
 from stromboli.model.status import ALLOCATED_CLASS, Status
 
 if TYPE_CHECKING:

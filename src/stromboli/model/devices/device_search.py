@@ -11,20 +11,22 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stromboli.model.devices.attribute_constraints import ConstraintState
-from stromboli.model.devices.claim_plan import MAX_DEVICES, MAX_RESULTS, Option
-from stromboli.model.devices.pools.consumable_capacity import consumption, lacking
-from stromboli.model.devices.search_candidates import Candidate, Candidates
-from stromboli.model.devices.shortage import (
+from stromboli.model.devices.claim_plan import (
     FEWER_IN_CLAIM,
     FEWER_IN_POD,
+    MAX_DEVICES,
+    MAX_RESULTS,
     DeviceShortage,
     Lack,
+    Option,
     Rejection,
     SearchStopped,
     unserved,
 )
-from stromboli.model.devices.solution import DeviceChoice, Solution, StepBudget
+from stromboli.model.devices.claim_shape import ConstraintState
+from stromboli.model.devices.device_selection import DeviceChoice, Solution, StepBudget
+from stromboli.model.devices.pools.pool_devices import consumption, lacking
+from stromboli.model.devices.search_candidates import Candidate, Candidates
 
 if TYPE_CHECKING:
     from stromboli.model.devices.claim_shape import ClaimShape

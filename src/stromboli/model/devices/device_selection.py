@@ -1,16 +1,78 @@
-"""Selectors evaluated once for each expression and what it reads of a device."""
+"""Selecting devices: the steps that a search may take, its solution, and selectors.
+
+A selector is evaluated once for each expression and for what the expression reads of a device.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api.cel.device_selectors import DeviceSelection, compiled_selector
 from stromboli.api.cel.expression import CelError, CostBudget, EvaluationError
 
 if TYPE_CHECKING:
     from stromboli.api.cel.device_selectors import Read
-    from stromboli.model.devices.pools.pool_devices import DeviceContent
-    from stromboli.model.devices.solution import StepBudget
+    from stromboli.model.devices.claim_plan import Option
+    from stromboli.model.devices.pools.pool_devices import Amount, DeviceContent
+
+
+# -- the outcome of a search for devices, and how long it may take
+
+
+MAX_STEPS = 100_000
+"""Steps of a search: devices that it looks at, and selectors that it evaluates."""
+CEL_COST_OF_STEP = 5_000
+"""The cost of evaluating selectors that counts as one step; both then take some microseconds."""
+
+
+class StepBudget:
+    """The steps that a search may take."""
+
+    def __init__(self, steps: int = MAX_STEPS) -> None:
+        self.limit = steps
+        self.steps = steps
+        """Those that are left; below zero when the search was stopped."""
+        self.has_evaluated = False
+        """Whether selectors were evaluated: their outcomes are kept, so that a second search gets further."""
+
+    @property
+    def spent(self) -> int:
+        return self.limit - self.steps
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self.steps < 0
+
+    def spend(self) -> None:
+        self.steps -= 1
+
+    def spend_cost(self, cost: int) -> None:
+        """A selector was evaluated, at this cost."""
+        self.has_evaluated = True
+        self.steps -= cost // CEL_COST_OF_STEP
+
+
+class DeviceChoice(NamedTuple):
+    """A device for an option of a claim."""
+
+    option: Option
+    place: int
+    """Among the devices of all usable pools of the node."""
+    consumed: dict[str, Amount]
+    """Of a shared device: what it takes of each capacity."""
+
+
+class Solution(NamedTuple):
+    """Devices for all claims, in the order in which they were chosen."""
+
+    choices: tuple[tuple[DeviceChoice, ...], ...]
+    """By claim."""
+    options: tuple[tuple[Option, ...], ...]
+    """The option that was taken, by claim and request."""
+
+
+# -- selectors
+
 
 MAX_COMPILED = 256 * 1024
 """Bytes of the selectors that are kept compiled: each takes up to 200 times as many in memory."""

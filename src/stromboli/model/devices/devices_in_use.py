@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from stromboli.api.resources.quantity import QuantityError
-from stromboli.model.devices.pools.pool_devices import PoolId
-from stromboli.model.devices.pools.quantities import amount
+from stromboli.model.devices.pools.pool_devices import PoolId, amount
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import AllocatedDevice, AllocationResult

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from stromboli.model.devices.claim_shape import ClaimShape
     from stromboli.model.devices.devices_in_use import DevicesInUse
     from stromboli.model.devices.pools.node_pools import NodePool
-    from stromboli.model.devices.pools.pool_devices import PoolDevice
-    from stromboli.model.devices.pools.quantities import Amount
+    from stromboli.model.devices.pools.pool_devices import Amount, PoolDevice
 
 
 class Candidate:

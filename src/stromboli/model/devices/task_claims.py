@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from stromboli.api import device_messages as messages
 from stromboli.api.types.devices import ConsumerReference, DeviceClaim, ResourceClaimSpec
 from stromboli.model.amounts import Amounts, shift
+from stromboli.model.devices.claim_plan import CREATE_CLASS
+from stromboli.model.devices.claim_use import DeviceAmounts, device_amounts
 from stromboli.model.devices.extended_resources import asked_resources, extended_requests
-from stromboli.model.devices.queue_usage import DeviceAmounts, device_amounts
-from stromboli.model.devices.shortage import CREATE_CLASS
 from stromboli.model.remedy import Problem, Rank, Remedy
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stromboli.model.cpus.cpu_grant import CpuGrant, granted_cpus
-from stromboli.model.cpus.cpu_ledger import whole_cpus
-from stromboli.model.cpus.cpu_set import parse_cpu_set
+from stromboli.model.cpus.cpu_ledger import CpuGrant, granted_cpus, whole_cpus
+from stromboli.model.cpus.cpu_topology import parse_cpu_set
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster

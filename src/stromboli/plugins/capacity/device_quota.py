@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from stromboli.model.amounts import plus
-from stromboli.model.devices.queue_usage import COUNT_PREFIX, DeviceAmounts, DeviceUsage, class_of
+from stromboli.model.devices.claim_use import COUNT_PREFIX, DeviceAmounts, DeviceUsage, class_of
 from stromboli.model.devices.task_claims import extended_amounts, task_claims
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from stromboli.model.amounts import (
     total_of,
 )
 from stromboli.model.cluster import SUM_OF, Change, Dirty
-from stromboli.model.devices.queue_usage import class_of
+from stromboli.model.devices.claim_use import class_of
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status

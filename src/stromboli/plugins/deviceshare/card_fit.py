@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from stromboli.api.card_reasons import NO_CARDS
-from stromboli.model.cards.card_grants import CardShare
 from stromboli.model.cards.node_cards import CardColumns
+from stromboli.model.cards.pod_cards import CardShare
 from stromboli.model.remedy import Rank, Remedy
 
 if TYPE_CHECKING:

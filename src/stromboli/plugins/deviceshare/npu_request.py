@@ -11,9 +11,8 @@ import msgspec
 from stromboli.api import card_names
 from stromboli.api import card_reasons as reasons
 from stromboli.model.cards.card import ALL_CORES, Card
-from stromboli.model.cards.card_grants import CardShare
 from stromboli.model.cards.device_config import NpuConfig
-from stromboli.model.cards.pod_cards import encoded_shares, whole_amount
+from stromboli.model.cards.pod_cards import CardShare, encoded_shares, whole_amount
 from stromboli.plugins.deviceshare.card_fit import CardShortage, Fit, Order, RulesOf, Shares
 
 if TYPE_CHECKING:

@@ -24,9 +24,15 @@ from stromboli.engine.placement.node_functions import (
     Refusal,
 )
 from stromboli.engine.plugin import Plugin
-from stromboli.model.cards.card_grants import CardGrant, CardShare, lock_counts
 from stromboli.model.cards.device_config import BUILT_IN, CONFIG_KEY, DeviceConfig, parse_device_config
-from stromboli.model.cards.pod_cards import asked_of_gpu_share, limit_names, matches_labels
+from stromboli.model.cards.pod_cards import (
+    CardGrant,
+    CardShare,
+    asked_of_gpu_share,
+    limit_names,
+    lock_counts,
+    matches_labels,
+)
 from stromboli.model.cards.registrations import Models
 from stromboli.model.requirements.placement_requirement import DEVICE_SHARING
 from stromboli.model.requirements.pod_demands import is_vgpu, shares_devices

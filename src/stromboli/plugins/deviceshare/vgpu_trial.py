@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from stromboli.api import card_names
 from stromboli.api import card_reasons as reasons
 from stromboli.model.cards.card import ALL_CORES, Card, Slot
-from stromboli.model.cards.card_grants import CardShare
-from stromboli.model.cards.pod_cards import group_key
+from stromboli.model.cards.pod_cards import CardShare, group_key
 from stromboli.plugins.deviceshare.card_fit import CardShortage, Order, RulesOf
 
 if TYPE_CHECKING:

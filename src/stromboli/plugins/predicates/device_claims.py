@@ -16,7 +16,7 @@ from stromboli.engine.placement.score_normalisation import InProportion
 from stromboli.model.constraints.node_selection import matching_selector
 from stromboli.model.devices.allocator import DeviceShortage
 from stromboli.model.devices.binding_conditions import is_unusable
-from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
+from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.devices.extended_resources import ExtendedRequests, asked_resources, extended_requests
 from stromboli.model.devices.task_claims import claim_problem, consumer, task_claims
 from stromboli.model.remedy import Problem

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from stromboli.api.manifests.yaml_lines import MAX_VALUES
-from stromboli.model.cards.fragmentation import NodeFragmentation
-from stromboli.model.cards.gpu_columns import GpuColumns
-from stromboli.model.cards.gpu_demands import GpuModels
-from stromboli.model.cards.typical_tasks import COVERED, TypicalTask, most_frequent
+from stromboli.model.cards.fragmentation import COVERED, NodeFragmentation, TypicalTask, most_frequent
+from stromboli.model.cards.gpu_columns import GpuColumns, GpuModels
 from stromboli.policy.policy import Policy, load_policy
 
 if TYPE_CHECKING:

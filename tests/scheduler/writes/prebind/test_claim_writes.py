@@ -18,7 +18,7 @@ from stromboli.api.types.devices import (
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, NoResponse, Request
 from stromboli.kube.timestamps import timestamp
-from stromboli.model.devices.claim_grants import ClaimGrant
+from stromboli.model.devices.claim_use import ClaimGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing
 from tests.scheduler.writes.prebind.gang_story import DEVICE_CLAIMS, NOW, PODS, GangStory

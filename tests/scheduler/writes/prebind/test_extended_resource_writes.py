@@ -15,7 +15,7 @@ from stromboli.api.types.devices import (
 from stromboli.api.types.pod import ContainerExtendedResourceRequest
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import NoResponse
-from stromboli.model.devices.claim_grants import ExtendedResourceGrant
+from stromboli.model.devices.claim_use import ExtendedResourceGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing
 from stromboli.scheduler.writes.prebind.extended_resource_writes import claim_name

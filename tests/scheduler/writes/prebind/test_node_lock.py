@@ -7,7 +7,7 @@ import pytest
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, NoResponse, Request
 from stromboli.kube.timestamps import timestamp
-from stromboli.model.cards.card_grants import CardGrant
+from stromboli.model.cards.pod_cards import CardGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing
 from stromboli.scheduler.writes.prebind import prebinder

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from stromboli.api.selectors import matches_node_term
-from stromboli.model.devices.pools.pool_devices import Counters, PoolDevice, PoolId, PoolSlice
-from stromboli.model.devices.pools.quantities import amount
+from stromboli.model.devices.pools.pool_devices import Counters, PoolDevice, PoolId, PoolSlice, amount
 
 if TYPE_CHECKING:
     from stromboli.api.types.pod import NodeSelector

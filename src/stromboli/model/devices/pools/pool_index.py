@@ -10,8 +10,7 @@ from stromboli.api.errors import BadObject
 from stromboli.api.resources.quantity import QuantityError
 from stromboli.model.devices.pools.node_pools import NodePool, is_relevant, newest, reaches
 from stromboli.model.devices.pools.node_pools import node_pool as make_node_pool
-from stromboli.model.devices.pools.pool_devices import ContentTable, PoolId, PoolSlice
-from stromboli.model.devices.pools.quantities import amount
+from stromboli.model.devices.pools.pool_devices import ContentTable, PoolId, PoolSlice, amount
 from stromboli.model.node_columns import Node
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from stromboli.engine.decisions import Bind
 from stromboli.kube.request import ApiError
 from stromboli.kube.timestamps import timestamp
 from stromboli.model.devices.binding_conditions import BINDING_TIMEOUT, true_conditions
-from stromboli.model.devices.claim_grants import ClaimGrant
+from stromboli.model.devices.claim_use import ClaimGrant
 from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
 from stromboli.scheduler.writes.prebind.gang_binds import Gang, GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.grant_writer import LOOK_AGAIN, GrantObjects, Json, uid_of

@@ -19,7 +19,7 @@ from stromboli.engine.decisions import Bind
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.guarded_client import GuardedClient
 from stromboli.kube.request import ApiError, Request, is_gone
-from stromboli.model.devices.claim_grants import ExtendedResourceGrant
+from stromboli.model.devices.claim_use import ExtendedResourceGrant
 from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.prebind.claim_writes import ClaimWrites, same_devices
 from stromboli.scheduler.writes.prebind.gang_binds import GangMember, PreBindFailed

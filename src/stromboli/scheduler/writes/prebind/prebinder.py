@@ -23,8 +23,8 @@ from stromboli.kube.guarded_client import GuardedClient
 from stromboli.kube.keyed_queue import PARKED
 from stromboli.kube.request import ApiError, Request
 from stromboli.kube.timestamps import timestamp
-from stromboli.model.cards.card_grants import LOCK_SECONDS, CardGrant, lock_counts
-from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
+from stromboli.model.cards.pod_cards import LOCK_SECONDS, CardGrant, lock_counts
+from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.ledgers import Grant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_requests

@@ -1,0 +1,429 @@
+"""The plugin `numa-aware`: CPUs of as few NUMA nodes as possible for Guaranteed pods (spec 04 7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.api.resources.qos import GUARANTEED, qos_class
+from stromboli.api.types.pod import PodSpec
+from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore, Refusal
+from stromboli.engine.plugin import Plugin
+from stromboli.engine.session import Session
+from stromboli.model.cluster import Cluster, Dirty
+from stromboli.model.cpus.cpu_ledger import CpuGrant, whole_cpus
+from stromboli.model.cpus.cpu_picker import reserved_cpus, take_cpus
+from stromboli.model.cpus.cpu_topology import CpuTopology, NodeCpus, NodePolicies, format_cpu_set
+from stromboli.model.ledgers import Grant
+from stromboli.model.node_columns import Ints, Node
+from stromboli.model.remedy import NO_REMEDY, Rank, Remedy
+from stromboli.model.requirements.placement_requirement import NUMA_POLICY, PREFERRED_NUMA_POLICY
+from stromboli.model.shape import Shape
+from stromboli.model.task import Task
+from stromboli.policy.arguments import arg
+
+if TYPE_CHECKING:
+    from stromboli.model.cpus.cpu_ledger import CpuLedger
+
+
+# -- remedies for a Guaranteed pod that finds no CPUs of its own
+
+
+RUN_EXPORTER = Remedy(
+    "run Volcano's resource exporter, which creates a Numatopology for each node", rank=Rank.ABSENCE
+)
+SET_STATIC = Remedy("set cpuManagerPolicy: static in the kubelet configuration", rank=Rank.ABSENCE)
+ALL_ASSIGNED = Remedy("all CPUs are exclusively assigned to containers: wait or add nodes")
+SAME_POLICY = Remedy("set the task's topologyPolicy to the topologyManagerPolicy of the kubelets")
+_STRICT = ("restricted", "single-numa-node")
+
+
+def fewer_cpus(ledger: CpuLedger, policy: str, asked: int) -> Remedy:
+    """Of a pod with a container for which no NUMA nodes have so many CPUs left."""
+
+    def text(task: Task) -> str:
+        return _text(ledger, policy, asked, in_numbers=False)
+
+    def in_numbers(task: Task) -> str:
+        return _text(ledger, policy, asked, in_numbers=True)
+
+    return Remedy(text, in_numbers)
+
+
+def _text(ledger: CpuLedger, policy: str, asked: int, in_numbers: bool) -> str:
+    nodes = {
+        name: cpus
+        for name, cpus in ledger.nodes.items()
+        if cpus.policies.static and cpus.policies.topology in ((policy,) if policy else _STRICT)
+    }
+    policies = Counter(cpus.policies.topology for cpus in nodes.values())
+    where = ", ".join(f"{policy} on {_nodes(count)}" for policy, count in sorted(policies.items()))
+    single = set(policies) == {_STRICT[1]}
+    among = "one NUMA node" if single else "the fewest possible NUMA nodes"
+    asks = f"it requests {_cpus(asked)} from {among} ({where})"
+    largest, node = _most(ledger, nodes, free=False)
+    if single and asked > largest:
+        return f"{asks}, and the largest has {largest} (node {node}): request less, or use best-effort"
+    free, node = _most(ledger, nodes, free=True)
+    number = f", and at most {free} are free on one (node {node})" if in_numbers else ""
+    return f"{asks}{number}: wait, request less, or use best-effort"
+
+
+def _most(ledger: CpuLedger, nodes: Iterable[str], free: bool) -> tuple[int, str]:
+    """The CPUs of the NUMA node that has the most of them, or the most free, and its node."""
+    most = ((_most_of_node(ledger, name, free), name) for name in nodes)
+    return max(most, default=(0, ""), key=lambda each: each[0])
+
+
+def _most_of_node(ledger: CpuLedger, name: str, free: bool) -> int:
+    cpus = ledger.nodes[name]
+    counted = ((ledger.free(name) or 0) if free else ~0) & ~reserved_cpus(
+        cpus.topology, cpus.policies.reserved
+    )
+    return max(((counted & members).bit_count() for members in cpus.topology.numa.values()), default=0)
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'s' if count != 1 else ''}"
+
+
+def _cpus(count: int) -> str:
+    return f"{count} CPU{'s' if count != 1 else ''}"
+
+
+# -- whether a node has CPUs for the containers of a pod, and which
+
+
+NO_POLICY = ("", "none")
+NAME_LENGTH = 63
+
+
+class Ask(NamedTuple):
+    """All that is read of a task: its policy, and its containers with the CPUs that each gets for itself."""
+
+    policy: str
+    containers: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, spec: PodSpec, policy: str) -> Ask:
+        containers = tuple(
+            (container.name[:NAME_LENGTH], whole_cpus(container)) for container in spec.containers
+        )
+        return cls("" if policy in NO_POLICY else policy[:NAME_LENGTH], containers)
+
+
+class Assignment(NamedTuple):
+    """The CPUs for a pod on one node, or why it cannot have any."""
+
+    cpus: int = 0
+    refusal: str = ""
+    remedy: Remedy = NO_REMEDY
+    asked: int | None = None
+    """The CPUs of the container for which there are too few."""
+
+
+PASSES = Assignment()
+UNKNOWN_CPUS = Assignment(refusal=names.NUMA_INFO_EMPTY, remedy=RUN_EXPORTER)
+
+
+def assign(ask: Ask, cpus: NodeCpus, free: int | None) -> Assignment:
+    """The CPUs of a node for a pod, in the order of checks of Volcano (spec 04 7)."""
+    static, policy, reserved = cpus.policies
+    if ask.policy:
+        if not static:
+            return Assignment(refusal=names.CPU_MANAGER_NOT_STATIC, remedy=SET_STATIC)
+        if policy != ask.policy:
+            differs = names.NUMA_POLICY_DIFFERS.format(task=ask.policy, node=policy)
+            return Assignment(refusal=differs, remedy=SAME_POLICY)
+        if not free:
+            return Assignment(refusal=names.NUMA_CPUS_EMPTY, remedy=ALL_ASSIGNED)
+    elif not static or policy in NO_POLICY:
+        return PASSES
+    kept, assigned = reserved_cpus(cpus.topology, reserved), 0
+    for container, request in ask.containers:
+        available = None if free is None else free & ~kept
+        hint = best_hint(policy, cpus.topology, available, request)
+        if not admits(policy, hint):
+            unassignable = names.NUMA_UNASSIGNABLE.format(container=container)
+            return Assignment(refusal=unassignable, asked=request)
+        given = _cpus_for(cpus.topology, hint, available or 0, request)
+        assigned |= given
+        free = None if free is None else free & ~given
+    return Assignment(assigned)
+
+
+def _cpus_for(topology: CpuTopology, hint: Hint, available: int, request: int) -> int:
+    """CPUs of the NUMA nodes of the hint first, the rest from anywhere; none at all if there are not enough."""
+    near = sum(cpus for number, cpus in topology.numa.items() if hint.mask >> number & 1) & available
+    aligned = take_cpus(topology, near, min(near.bit_count(), request))
+    if aligned is None:
+        return 0
+    rest = take_cpus(topology, available & ~aligned, request - aligned.bit_count())
+    return 0 if rest is None else aligned | rest
+
+
+# -- which NUMA nodes a container should have its CPUs from: what the kubelet's topology manager would choose
+
+
+SINGLE = "single-numa-node"
+RESTRICTED = "restricted"
+
+
+class Hint(NamedTuple):
+    """NUMA nodes as the bits of a number."""
+
+    mask: int
+    preferred: bool
+    """Whether no smaller set of NUMA nodes could ever serve the container."""
+
+
+def best_hint(policy: str, topology: CpuTopology, free: int | None, request: int) -> Hint:
+    """The NUMA nodes for so many of the free CPUs; without a whole number of CPUs to look for, any will do."""
+    everything = sum(1 << number for number in topology.numa)
+    if not request or free is None:
+        return Hint(everything, everything > 0)
+    totals = {number: cpus.bit_count() for number, cpus in topology.numa.items()}
+    least = _fewest(totals, request) or len(totals)
+    available = _available(topology, free)
+    preferred = _first_set(available, least, request)
+    if preferred and (policy != SINGLE or least == 1):
+        return Hint(preferred, True)
+    size = _fewest(available, request) if policy != SINGLE else 0
+    return Hint(_first_set(available, size, request) if size else everything, False)
+
+
+def admits(policy: str, hint: Hint) -> bool:
+    """Whether a container may have CPUs of these NUMA nodes."""
+    return hint.preferred or policy not in (RESTRICTED, SINGLE)
+
+
+def _available(topology: CpuTopology, free: int) -> dict[int, int]:
+    """The free CPUs of each NUMA node. # quirk: spec 04 7: CPUs of which nothing is known count for NUMA node 0."""
+    available = {number: (cpus & free).bit_count() for number, cpus in topology.numa.items()}
+    if 0 in available:
+        available[0] += (free & ~topology.cpus).bit_count()
+    return available
+
+
+def _fewest(counts: Mapping[int, int], request: int) -> int:
+    """How many NUMA nodes it takes at least to have so many CPUs; 0 if all together have not."""
+    total = 0
+    for size, count in enumerate(sorted(counts.values(), reverse=True), start=1):
+        total += count
+        if total >= request:
+            return size
+    return 0
+
+
+def _first_set(counts: Mapping[int, int], size: int, request: int) -> int:
+    """The lowest mask of so many NUMA nodes that have so many CPUs together; 0 if none has."""
+    numbers, mask = sorted(counts), 0
+    if not _can_serve(counts, numbers, size, request):
+        return 0
+    while numbers:
+        highest = numbers.pop()
+        if not _can_serve(counts, numbers, size, request):
+            mask |= 1 << highest
+            size -= 1
+            request -= counts[highest]
+    return mask
+
+
+def _can_serve(counts: Mapping[int, int], numbers: list[int], size: int, request: int) -> bool:
+    """Whether any so many of these NUMA nodes have so many CPUs together."""
+    largest = sorted((counts[number] for number in numbers), reverse=True)[:size]
+    return len(largest) == size and sum(largest) >= request
+
+
+# -- the plugin
+
+
+@dataclass(frozen=True, slots=True)
+class NumaArguments:
+    """How much the score counts."""
+
+    weight: int = arg("weight", 1, "How much it counts that a pod's CPUs come from few NUMA nodes.")
+
+
+class NumaAware(Plugin):
+    """Gives Guaranteed pods CPUs of as few NUMA nodes as possible, on nodes that have a Numatopology."""
+
+    name = "numa-aware"
+    honours = frozenset({NUMA_POLICY.name, PREFERRED_NUMA_POLICY.name})
+    Arguments = NumaArguments
+    arguments: NumaArguments
+
+    def __init__(self, arguments: NumaArguments, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        self._verdicts: dict[Ask, NodeVerdicts] = {}
+        self._used: set[Ask] = set()
+        self._asks: dict[tuple[Shape, str], Ask | None] = {}
+
+    def opening(self, session: Session, dirty: Dirty) -> None:
+        self._verdicts = {} if dirty.everything else {ask: self._verdicts[ask] for ask in self._used}
+        self._used, self._asks = set(), {}
+
+    # -- what is asked for
+
+    def shape_key(self, task: Task) -> Ask | None:
+        return self._ask(task)
+
+    def _ask(self, task: Task) -> Ask | None:
+        """What a task asks of the CPUs of a node; none if this plugin has no part in placing it."""
+        policy = task.annotations.get(names.NUMA_TOPOLOGY_POLICY, "")
+        key = (task.shape, policy)
+        if key not in self._asks:
+            ask = Ask.of(task.shape.spec, policy) if qos_class(task.shape.spec) == GUARANTEED else None
+            self._asks[key] = ask
+        known = self._asks[key]
+        return known if known is not None and (known.policy or self.session.cluster.cpus.nodes) else None
+
+    def _verdicts_on(self, ask: Ask) -> NodeVerdicts:
+        self._used.add(ask)
+        known = self._verdicts.get(ask)
+        if known is None:
+            known = self._verdicts[ask] = NodeVerdicts(self.session.cluster, ask)
+        return known
+
+    def _version(self, task: Task) -> int:
+        return self.session.cluster.cpus.changes.position
+
+    # -- filter
+
+    def node_filters(self, task: Task) -> Iterable[NodeFilter]:
+        if self._ask(task) is not None:
+            yield NodeFilter(self._checks, self.name, "pods", self._version)
+
+    def _checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        ask = self._ask(task)
+        if ask is not None:
+            verdicts = self._verdicts_on(ask)
+            verdicts.follow()
+            codes = nodes.pick(verdicts.codes)
+            for reason, code in verdicts.reasons.items():
+                yield Check(codes != code, reason, remedy=verdicts.remedies[code])
+
+    # -- score
+
+    def node_scores(self, task: Task) -> Iterable[NodeScore]:
+        """Only tasks with a policy of their own have preferences, and only where the filter has chosen CPUs."""
+        ask = self._ask(task)
+        if ask is not None and ask.policy and self.switches.get("enablePredicate", True):
+            yield NodeScore(
+                self._numa_nodes,
+                self.name,
+                "pods",
+                self._version,
+                self.arguments.weight,
+                _fewer_is_better,
+                of_some_nodes=True,
+                batch=True,
+            )
+
+    def _numa_nodes(self, task: Task, nodes: Nodes) -> Column:
+        ask = self._ask(task)
+        if ask is None:
+            return nodes.zeros()
+        verdicts = self._verdicts_on(ask)
+        verdicts.follow()
+        return nodes.pick(verdicts.touched)
+
+    # -- the CPUs
+
+    def grants(self, task: Task, node: Node, now: bool) -> Iterable[Grant | Refusal]:
+        ask = self._ask(task)
+        if ask is None:
+            return
+        verdicts = self._verdicts_on(ask)
+        assignment = verdicts.assignment(node)
+        if assignment.refusal:
+            yield Refusal(assignment.refusal, plugin=self.name, remedy=verdicts.remedy(assignment))
+        elif assignment.cpus:
+            topology = self.session.cluster.cpus.nodes[node.name].topology
+            yield CpuGrant(format_cpu_set(assignment.cpus), topology.numa_counts(assignment.cpus))
+
+
+def _fewer_is_better(task: Task, nodes: Nodes, raw: Column, candidates: Column) -> Column:
+    """The most NUMA nodes become 0, none at all 100, in whole numbers as Kubernetes divides."""
+    most = int(raw[candidates].max())
+    return 100 - (raw.astype(int) * 100 // most if most else raw)
+
+
+# -- what each node means to pods that ask for the same CPUs, as columns that follow the ledger
+
+
+REMEMBERED_STATES = 65_536
+"""States of nodes whose assignments are remembered; a bound on memory."""
+
+
+class NodeVerdicts:
+    """For one ask, why each node refuses it and how many NUMA nodes it would touch; only changed nodes are asked again.
+
+    Nodes with the same CPUs, of which the same are free, share their assignment.
+    """
+
+    def __init__(self, cluster: Cluster, ask: Ask):
+        self._cluster = cluster
+        self._ask = ask
+        self._assignments: dict[tuple[CpuTopology, NodePolicies, int | None], Assignment] = {}
+        self._layout = self._position = -1
+        self.reasons: dict[str, int] = {}
+        """The code of each refusal; 0 in the column means that the node passes."""
+        self.remedies: dict[int, Remedy] = {}
+        """What would help, by the code of the refusal."""
+        self.codes: Ints = np.zeros(0, dtype=np.int64)
+        self.touched: Ints = np.zeros(0, dtype=np.int64)
+        """How many NUMA nodes the CPUs of the pod would come from, by node."""
+
+    def follow(self) -> None:
+        """Look at the nodes that changed since the last call."""
+        columns, ledger = self._cluster.columns, self._cluster.cpus
+        changed = ledger.changes.since(self._position) if columns.layout == self._layout else None
+        if changed is None:
+            unknown = UNKNOWN_CPUS if self._ask.policy else PASSES
+            self.codes = np.full(len(columns), self._code(unknown), dtype=np.int64)
+            self.touched = np.zeros(len(columns), dtype=np.int64)
+            changed = set(ledger.nodes)
+        for name in sorted(changed):
+            node = self._cluster.nodes.get(name)
+            if node is not None and node.row >= 0:
+                self._judge(node)
+        self._layout, self._position = columns.layout, ledger.changes.position
+
+    def assignment(self, node: Node) -> Assignment:
+        """The CPUs of a node as they are now."""
+        ledger = self._cluster.cpus
+        cpus = ledger.nodes.get(node.name)
+        if cpus is None:
+            return UNKNOWN_CPUS if self._ask.policy else PASSES
+        free = ledger.free(node.name)
+        state = (cpus.topology, cpus.policies, free)
+        known = self._assignments.get(state)
+        if known is None:
+            if len(self._assignments) >= REMEMBERED_STATES:
+                self._assignments.clear()
+            known = self._assignments[state] = assign(self._ask, cpus, free)
+        return known
+
+    def _judge(self, node: Node) -> None:
+        assignment, cpus = self.assignment(node), self._cluster.cpus.nodes.get(node.name)
+        self.codes[node.row] = self._code(assignment)
+        self.touched[node.row] = len(cpus.topology.numa_counts(assignment.cpus)) if cpus else 0
+
+    def _code(self, assignment: Assignment) -> int:
+        if not assignment.refusal:
+            return 0
+        code = self.reasons.setdefault(assignment.refusal, len(self.reasons) + 1)
+        self.remedies.setdefault(code, self.remedy(assignment))
+        return code
+
+    def remedy(self, assignment: Assignment) -> Remedy:
+        """What would help where a node refuses."""
+        if assignment.asked is None:
+            return assignment.remedy
+        return fewer_cpus(self._cluster.cpus, self._ask.policy, assignment.asked)
