@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stromboli.model.amounts import Amounts, shift, total_of
 from stromboli.model.cards.card_ledger import CardLedger
-from stromboli.model.constraints.affinity_terms import AffinityTerms
+from stromboli.model.constraints.pod_affinity import AffinityTerms
 from stromboli.model.constraints.pod_counts import PodCounts
 from stromboli.model.cpus.cpu_ledger import CpuLedger
 from stromboli.model.devices.device_ledger import DeviceLedger

@@ -2,7 +2,7 @@
 
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.model.dimensions import Dimensions
-from stromboli.model.intake.pod_metadata import MetadataReader
+from stromboli.model.intake.pod_fields import MetadataReader
 from stromboli.model.interning import Interning
 
 REPLICA = {"volcano.sh/task-spec": "worker", "scheduling.k8s.io/group-name": "train"}

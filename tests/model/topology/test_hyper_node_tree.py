@@ -16,12 +16,11 @@ from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import HyperNode
 from stromboli.model.intake.object_intake import Intake
-from stromboli.model.topology import membership, name_patterns
+from stromboli.model.topology import member_selection, membership
 from stromboli.model.topology.domain import Domain
 from stromboli.model.topology.hyper_node_tree import HyperNodeTree
-from stromboli.model.topology.membership import TOP
-from stromboli.model.topology.name_patterns import plain_text
-from stromboli.model.topology.parent_claims import MAX_LEVELS
+from stromboli.model.topology.member_selection import plain_text
+from stromboli.model.topology.membership import MAX_LEVELS, TOP
 from tests.manifests import Manifest, discovered, hyper_node, node
 from tests.number_of_examples import scaled
 
@@ -269,7 +268,7 @@ def test_patterns_of_the_youngest_are_left_out_if_all_take_too_long(monkeypatch:
     nodes = [node(f"n{number}") for number in range(20)]
     model = Model(*nodes, switch("old", 1, by_pattern("n1"), created=1))
     patterns = model.tree.membership._selection.patterns
-    monkeypatch.setattr(name_patterns, "MAX_MATCHING", patterns._patterns["n1"].cost(patterns._bytes))
+    monkeypatch.setattr(member_selection, "MAX_MATCHING", patterns._patterns["n1"].cost(patterns._bytes))
     model.put(switch("young", 1, by_pattern("n2"), created=2), switch("named", 1, nodes=["n3"], created=3))
     model.put(switch("youngest", 1, by_pattern("n3"), created=4))
     assert list(model.tree.problems) == ["youngest"]

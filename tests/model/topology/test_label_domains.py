@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stromboli.model.dimensions import CPU
-from stromboli.model.topology.label_domains import label_domains
+from stromboli.model.topology.domain import label_domains
 from stromboli.testing import World
 from tests.manifests import node
 

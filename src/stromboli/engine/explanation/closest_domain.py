@@ -13,8 +13,8 @@ from stromboli.engine.explanation.shortages import MOST_HOLDERS, amount_text
 from stromboli.engine.placement.node_fit import slots_of
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import WEIGHT, Status
+from stromboli.model.topology.domain import LABEL_TIER
 from stromboli.model.topology.domain_sums import RowGroups
-from stromboli.model.topology.label_domains import LABEL_TIER
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session

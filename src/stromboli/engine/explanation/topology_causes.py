@@ -19,7 +19,7 @@ from stromboli.engine.topology.left_out_hyper_nodes import left_out, without_nod
 from stromboli.engine.topology.topology_limits import requested_topology
 from stromboli.model.job import SubJob
 from stromboli.model.status import Status
-from stromboli.model.topology.label_domains import label_domains
+from stromboli.model.topology.domain import label_domains
 
 if TYPE_CHECKING:
     from stromboli.engine.placement.verdict import Verdict

@@ -18,7 +18,7 @@ from stromboli.engine.topology.label_topology import label_key
 from stromboli.model.job import SubJob
 from stromboli.model.shape import VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY
 from stromboli.model.status import Status
-from stromboli.model.topology.label_domains import label_domains
+from stromboli.model.topology.domain import label_domains
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Bools, Ints
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
-    from stromboli.model.topology.domain import Domain
-    from stromboli.model.topology.label_domains import Floats
+    from stromboli.model.topology.domain import Domain, Floats
 
 _VIEW = (VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY)
 PLACING = ("allocate", "reserve")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stromboli.model.job import SubJob
-from stromboli.model.topology.label_domains import label_domains
+from stromboli.model.topology.domain import label_domains
 
 if TYPE_CHECKING:
     from stromboli.model.job import Job

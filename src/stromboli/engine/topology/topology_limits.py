@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stromboli.api import names
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.model.job import Job, SubJob
-from stromboli.model.topology.label_domains import LABEL_TIER
+from stromboli.model.topology.domain import LABEL_TIER
 
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import NetworkTopology

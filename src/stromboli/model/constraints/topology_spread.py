@@ -11,9 +11,8 @@ import numpy as np
 from stromboli.api import names
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector, Requirement
-from stromboli.model.constraints.node_selection import matching_nodes
+from stromboli.model.constraints.node_selection import matching_nodes, tolerable_nodes
 from stromboli.model.constraints.pod_affinity import index_keys
-from stromboli.model.constraints.taints import tolerable_nodes
 
 if TYPE_CHECKING:
     from stromboli.api.types.pod import PodSpec, TopologySpreadConstraint

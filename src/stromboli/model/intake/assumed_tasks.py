@@ -1,11 +1,11 @@
-"""The one rule for tasks that we assumed bound or evicted before the API server's objects show it.
+"""Tasks assumed bound or evicted before the API server's objects show it: what their pods show, and what holds.
 
-Decisions change the model at once and are written later. Until the write arrives, or fails, a watch may still show
-the pod as it was before:
+Decisions change the model at once and are written later. Until the write arrives or fails, a watch may still show the
+pod as it was before:
 
-| we assumed                      | the pod shows                 | the task                             |
-| bound                           | no node, pending              | stays as we assumed                  |
-| bound                           | no node, being deleted        | is releasing on the node we assumed  |
+| assumed                         | the pod shows                 | the task                             |
+| bound                           | no node, pending              | stays as assumed                     |
+| bound                           | no node, being deleted        | is releasing on the assumed node     |
 | bound                           | a node                        | is what the pod shows                |
 | evicted                         | bound or running              | stays releasing                      |
 | evicted                         | an unknown phase              | is unknown, until the pod shows more |
@@ -16,12 +16,21 @@ the pod as it was before:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
 from stromboli.api.types.pod import Pod
-from stromboli.model.status import ALLOCATED_CLASS, Status
+from stromboli.model.cluster import Cluster
+from stromboli.model.cpus.cpu_ledger import CpuGrant, granted_cpus, whole_cpus
+from stromboli.model.cpus.cpu_topology import parse_cpu_set
+from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
 from stromboli.model.task import Task
+
+if TYPE_CHECKING:
+    from stromboli.model.ledgers import Grant
+
 
 _AT_WORK = (Status.BOUND, Status.RUNNING)
 
@@ -73,3 +82,70 @@ def after_failed_eviction(task: Task) -> Status | None:
     if task.status is not Status.RELEASING or task.terminating:
         return None
     return Status.RUNNING if task.started is not None else Status.BOUND
+
+
+# -- pods of which only the status has changed: their tasks move, instead of leaving and entering
+#
+# Most changes that watches report are of this kind: the echo of a bind, a pod that starts to run. A move between two
+# statuses of equal weight touches the counters of the job alone.
+
+
+_COPIED = ("assumed", "condition", "scheduled_at", "started")
+"""Fields that change as a pod makes progress, and that nothing in the model is derived from."""
+_MOVED = ("status", "node", "grants", "job", "sub_job")
+_DERIVED = ("attaches", "_order")
+_rest = attrgetter(
+    *(field.name for field in fields(Task) if field.name not in {*_COPIED, *_MOVED, *_DERIVED})
+)
+
+
+def makes_progress(cluster: Cluster, before: Task, after: Task, node: str) -> bool:
+    """Whether a task differs from what it was in its status alone, on the same node and with the same weight.
+
+    A task that holds more than amounts is none of these: its grants are read from its pod. Nor is one for which room
+    is reserved.
+    """
+    return (
+        before.node is not None
+        and before.node.name == node
+        and WEIGHT[before.status] is WEIGHT[after.status]
+        and _rest(before) == _rest(after)
+        and not before.grants
+        and not cluster.ledgers_of(before.shape)
+        and before.uid not in cluster.reservations
+        and (before.job is None or before.job.native is None)
+    )
+
+
+def progress(cluster: Cluster, task: Task, seen: Task) -> None:
+    """Let a task be what was seen of it."""
+    for field in _COPIED:
+        setattr(task, field, getattr(seen, field))
+    cluster.move(task, seen.status, task.node)
+
+
+# -- grants that objects show: after a restart all that is known of them
+
+
+MOST_CPUS_PER_REQUESTED = 8
+"""The CPUs of an annotation for each that its pod requests: whole cores may be more than was asked for."""
+
+
+def grants_of(cluster: Cluster, task: Task, assumed: tuple[Grant, ...]) -> tuple[Grant, ...]:
+    """The grants of a task on its node: those of its pod's annotations, else those that we assumed it to have."""
+    if cluster.cpus not in cluster.ledgers_of(task.shape):
+        return assumed
+    shown = granted_cpus(task.annotations)
+    requested = sum(whole_cpus(container) for container in task.shape.spec.containers)
+    if shown is None or parse_cpu_set(shown.cpus).bit_count() > MOST_CPUS_PER_REQUESTED * requested:
+        return assumed
+    return (*(grant for grant in assumed if not isinstance(grant, CpuGrant)), shown)
+
+
+def count_cpus(cluster: Cluster) -> None:
+    """Count the CPUs of all tasks on nodes: there was no Numatopology until now, so their grants were not read."""
+    for node in cluster.nodes.values():
+        for task in node.tasks:
+            if cluster.cpus in cluster.ledgers_of(task.shape):
+                task.grants = grants_of(cluster, task, task.grants)
+                cluster.cpus.add(task, task.status, node)

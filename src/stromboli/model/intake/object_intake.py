@@ -27,7 +27,7 @@ from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster, enter_together
 from stromboli.model.dimensions import TooManyResources
-from stromboli.model.intake.assumed_tasks import observe
+from stromboli.model.intake.assumed_tasks import count_cpus, grants_of, makes_progress, observe, progress
 from stromboli.model.intake.model_facts import (
     TASK_FIELDS,
     JobFacts,
@@ -48,11 +48,14 @@ from stromboli.model.intake.node_and_queue_intake import (
     put_queue,
     queue_named,
 )
-from stromboli.model.intake.pod_fields import describe_pod, status_of, waiting_time
-from stromboli.model.intake.pod_metadata import MetadataReader, PodMetadata
-from stromboli.model.intake.shown_grants import count_cpus, grants_of
+from stromboli.model.intake.pod_fields import (
+    MetadataReader,
+    PodMetadata,
+    describe_pod,
+    status_of,
+    waiting_time,
+)
 from stromboli.model.intake.sub_jobs import sub_job_of
-from stromboli.model.intake.task_progress import makes_progress, progress
 from stromboli.model.interning import Interning
 from stromboli.model.job import Job, JobId
 from stromboli.model.lookup_objects import LookupObjects

@@ -1,16 +1,17 @@
-"""A domain: a named set of nodes to which a gang may be kept."""
+"""Domains: named sets of nodes to which a gang may be confined."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from stromboli.model.node_columns import Bools, Ints
+    from stromboli.model.node_columns import Bools, Columns, Ints
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -54,3 +55,53 @@ class Domain:
 
     def __repr__(self) -> str:
         return f"Domain({self.name})"
+
+
+# -- domains by a label of nodes: the nodes that share a value of it, as the topology of a native group requests
+
+
+Floats = NDArray[np.float64]
+LABEL_TIER = -1
+"""The tier of the domains of a label: below those of HyperNodes, which are not made of them."""
+
+
+class LabelDomains:
+    """The domains of a label; valid until the object of a node changes."""
+
+    def __init__(self, columns: Columns, key: str):
+        codes, values = columns.label_codes(key)
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(len(values) + 1))
+        self._codes = codes + 1  # nodes without the label come first
+        self.by_value: Mapping[str, Domain] = {
+            value: Domain(f"{key}={value}", LABEL_TIER, rows=order[bounds[code] : bounds[code + 1]])
+            for value, code in values.items()
+        }
+        """The domains by the value of the label, in the order of their first nodes."""
+
+    def sums(self, values: NDArray[Any]) -> Floats:
+        """Values by node summed over each domain, in the order of the domains."""
+        sums: Floats = np.bincount(self._codes, weights=values, minlength=len(self.by_value) + 1)[1:]  # type: ignore[assignment]
+        return sums
+
+
+def label_domains(columns: Columns, key: str) -> LabelDomains:
+    """The domains of a label; nodes without it are in none.
+
+    They are made when first asked for, and again when the object of a node has changed.
+    """
+    known = columns.derived(_by_key)
+    if key not in columns.derived(_label_keys):
+        key = ""  # users choose the key: what no node has is not kept
+    if key not in known:
+        known[key] = LabelDomains(columns, key)
+    return known[key]
+
+
+def _by_key(_columns: Columns) -> dict[str, LabelDomains]:
+    """The domains of each label that was asked for."""
+    return {}
+
+
+def _label_keys(columns: Columns) -> set[str]:
+    return {key for node in columns.nodes for key in node.labels}

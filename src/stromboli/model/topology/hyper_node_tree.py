@@ -17,14 +17,13 @@ from stromboli.api import names
 from stromboli.model.topology.display_names import DisplayNames
 from stromboli.model.topology.domain import Domain
 from stromboli.model.topology.domain_sums import DomainSums, RowGroups
-from stromboli.model.topology.membership import TOP, Declared, Membership
-from stromboli.model.topology.node_bits import rows_of
-from stromboli.model.topology.parent_claims import shortened
+from stromboli.model.topology.member_selection import rows_of
+from stromboli.model.topology.membership import TOP, Declared, Membership, shortened
 
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import HyperNode
     from stromboli.model.node_columns import Columns, Ints, Node
-    from stromboli.model.topology.name_patterns import Age
+    from stromboli.model.topology.member_selection import Age
 
 
 class HyperNodeTree:

@@ -1,7 +1,8 @@
-"""Which volumes a node has attached, by CSI driver: each counts once, however many pods of the node use it.
+"""Volumes in use on nodes: those attached, by CSI driver, and disks that pods name without a claim.
 
-A volume is in use by tasks that stay, by tasks that are promised to the node, and by tasks that leave it; a
-VolumeAttachment attaches one that no pod may use any more (spec 04 2.7, 05 3.5).
+A volume counts once on a node, however many pods of the node use it. It is in use by tasks that stay, by tasks that are
+promised to the node, and by tasks that leave it; a VolumeAttachment attaches one that no pod may use any more (spec 04
+2.7, 05 3.5).
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.model.status import Status
-from stromboli.model.volumes.in_tree_volumes import BY_NAME, in_tree_volume
 from stromboli.model.volumes.volume_claims import class_name
+from stromboli.model.volumes.volume_reach import BY_NAME, in_tree_volume
 
 if TYPE_CHECKING:
     from stromboli.api.types.pod import Volume
     from stromboli.api.types.storage import PersistentVolumeClaim, PersistentVolumeSpec
     from stromboli.model.lookup_objects import LookupObjects
-    from stromboli.model.node_columns import Columns, Ints, Node
+    from stromboli.model.node_columns import Bools, Columns, Ints, Node
     from stromboli.model.task import Task
+
 
 UNLIMITED = 2**31 - 1
 
@@ -213,3 +215,76 @@ class Attachments:
                         stated[row] = taken[row]
             known = self._limits[driver] = (self._columns.layout, taken, stated)
         return known[1], known[2]
+
+
+# -- disks that pods name themselves: what conflicts on a node
+#
+# A disk of these kinds can be mounted twice on a node only if both pods read it alone, an EBS volume not even then.
+# This is kube-scheduler's VolumeRestrictions, which Volcano does not have.
+
+
+class InlineDisk(NamedTuple):
+    """A disk of a pod: its kind, what names it, and how the pod mounts it."""
+
+    kind: str
+    name: str
+    read_only: bool
+    monitors: frozenset[str] = frozenset()
+    """Of an RBD image: two are the same only if they share one."""
+
+    def conflicts(self, other: InlineDisk) -> bool:
+        """Whether pods with these disks cannot be on one node."""
+        if self.kind != other.kind or self.name != other.name:
+            return False
+        if self.kind == "rbd" and not self.monitors & other.monitors:
+            return False
+        return self.kind == "aws" or not (self.read_only and other.read_only)
+
+
+def inline_disks(volumes: tuple[Volume, ...]) -> tuple[InlineDisk, ...]:
+    """The disks among a pod's volumes that pods of one node cannot share."""
+    disks = []
+    for volume in volumes:
+        if (disk := volume.gce_persistent_disk) is not None:
+            disks.append(InlineDisk("gce", disk.pd_name, disk.read_only))
+        if (disk := volume.aws_elastic_block_store) is not None:
+            disks.append(InlineDisk("aws", disk.volume_id, disk.read_only))
+        if (disk := volume.iscsi) is not None:
+            disks.append(InlineDisk("iscsi", disk.iqn, disk.read_only))
+        if (disk := volume.rbd) is not None:
+            name = f"{disk.pool or 'rbd'}/{disk.image}"
+            disks.append(InlineDisk("rbd", name, disk.read_only, frozenset(disk.monitors)))
+    return tuple(disks)
+
+
+class DiskUsers:
+    """The inline disks of all pods on nodes."""
+
+    def __init__(self, columns: Columns, nodes: dict[str, Node]):
+        self._columns = columns
+        self._nodes = nodes
+        self._users: dict[tuple[str, str], dict[tuple[str, InlineDisk, VolumeUse], int]] = {}
+        self.version = 0
+        """Grows with every change."""
+
+    def count(self, node: str, disk: InlineDisk, use: VolumeUse, sign: int) -> None:
+        """A pod on a node has a disk, or no longer."""
+        users = self._users.setdefault((disk.kind, disk.name), {})
+        key = (node, disk, use)
+        users[key] = users.get(key, 0) + sign
+        if not users[key]:
+            del users[key]
+        if not users:
+            del self._users[disk.kind, disk.name]
+        self.version += 1
+
+    def free(self, disks: tuple[InlineDisk, ...]) -> tuple[Bools, Bools]:
+        """Nodes on which no pod that stays has a conflicting disk, and those on which no pod at all has."""
+        later, now = np.ones(len(self._columns), dtype=bool), np.ones(len(self._columns), dtype=bool)
+        for disk in disks:
+            for node, other, use in self._users.get((disk.kind, disk.name), ()):
+                row = self._nodes[node].row if node in self._nodes else -1
+                if row >= 0 and disk.conflicts(other):
+                    now[row] = False
+                    later[row] &= use in LEAVING
+        return later, now

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from stromboli.api.types.storage import StorageClass, TopologyTerm
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.node_columns import Bools, Columns, Ints, Node
+    from stromboli.model.volumes.claim_kind import DelayedClaim
     from stromboli.model.volumes.free_volumes import KindVolumes
-    from stromboli.model.volumes.volume_demand import DelayedClaim
     from stromboli.model.volumes.volume_ledger import VolumeLedger
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
-from stromboli.model.volumes.claim_kind import kind_of
+from stromboli.model.volumes.claim_kind import AttachmentDemand, DelayedClaim, VolumeDemand, kind_of
 from stromboli.model.volumes.volume_claims import is_bound, named_volumes, waits_for_pod
-from stromboli.model.volumes.volume_demand import AttachmentDemand, DelayedClaim, VolumeDemand
 from stromboli.model.volumes.volume_reach import has_affinity, zones_of
 
 if TYPE_CHECKING:

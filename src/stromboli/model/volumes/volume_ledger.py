@@ -22,14 +22,16 @@ from stromboli.api.types.storage import (
 from stromboli.model.volumes.attachments import (
     Attachable,
     Attachments,
+    DiskUsers,
+    InlineDisk,
     VolumeUse,
     attachable_in_tree,
     attachable_of_claim,
+    inline_disks,
     use_of,
 )
 from stromboli.model.volumes.claim_kind import kind_of
 from stromboli.model.volumes.claim_matching import ClaimMatching
-from stromboli.model.volumes.disk_users import DiskUsers, InlineDisk, inline_disks
 from stromboli.model.volumes.free_volumes import FreeVolumes
 from stromboli.model.volumes.storage_capacity import Provision, StorageCapacity
 from stromboli.model.volumes.volume_claims import is_bound, waits_for_pod

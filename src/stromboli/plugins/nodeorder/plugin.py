@@ -15,14 +15,13 @@ from stromboli.api.types.workloads import ReplicationController
 from stromboli.engine.placement.node_functions import NodeScore
 from stromboli.engine.placement.score_normalisation import InProportion, between_extremes
 from stromboli.engine.plugin import Plugin
-from stromboli.model.constraints.node_selection import matching_term
+from stromboli.model.constraints.node_selection import matching_term, untolerated_soft_taints
 from stromboli.model.constraints.pod_affinity import (
     incoming_pod_term,
     matching_pods,
     pods_with_term,
     preferred_terms,
 )
-from stromboli.model.constraints.taints import untolerated_soft_taints
 from stromboli.model.constraints.topology_spread import is_empty
 from stromboli.model.requirements.placement_requirement import NODE_PREFERENCES
 from stromboli.model.shape import (

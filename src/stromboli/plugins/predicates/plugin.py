@@ -15,12 +15,14 @@ from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.model.constraints.node_selection import (
+    cordoned_nodes,
     matching_nodes,
     required_selector,
     selection_remedy,
     selects_nodes,
+    tolerable_nodes,
+    tolerates_cordon,
 )
-from stromboli.model.constraints.taints import cordoned_nodes, tolerable_nodes, tolerates_cordon
 from stromboli.model.ledgers import Grant
 from stromboli.model.node_columns import Node
 from stromboli.model.remedy import Problem
@@ -33,9 +35,9 @@ from stromboli.model.requirements.placement_requirement import (
 )
 from stromboli.model.shape import VIEW_PODS, Shape
 from stromboli.model.task import Task
+from stromboli.model.volumes.claim_kind import NO_VOLUMES, VolumeDemand
 from stromboli.model.volumes.claim_problems import binding_problem, zone_problem
 from stromboli.model.volumes.task_volumes import delayed_claims, volume_demand
-from stromboli.model.volumes.volume_demand import NO_VOLUMES, VolumeDemand
 from stromboli.model.volumes.volume_grant import BIND_TIMEOUT, VolumeGrant
 from stromboli.plugins.predicates.device_claims import DeviceClaims
 from stromboli.plugins.predicates.pod_affinity_filter import invalid_term, pod_affinity, pod_affinity_key

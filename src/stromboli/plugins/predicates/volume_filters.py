@@ -13,9 +13,8 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import Bools, Check, Nodes
-from stromboli.model.volumes.attachments import LEAVING, VolumeUse
+from stromboli.model.volumes.attachments import LEAVING, VolumeUse, inline_disks
 from stromboli.model.volumes.claim_problems import CREATE_CLAIM
-from stromboli.model.volumes.disk_users import inline_disks
 from stromboli.model.volumes.volume_reach import nodes_in_zones, nodes_with_affinity
 from stromboli.plugins.predicates.volume_remedies import (
     DISK_IN_USE,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints
     from stromboli.model.remedy import Remedy
     from stromboli.model.task import Task
-    from stromboli.model.volumes.volume_demand import VolumeDemand
+    from stromboli.model.volumes.claim_kind import VolumeDemand
 
 _PODS = (VolumeUse.STAYING, VolumeUse.PROMISED, VolumeUse.EVICTED, VolumeUse.TERMINATING)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim
     from stromboli.model.cluster import Cluster
     from stromboli.model.task import Task
-    from stromboli.model.volumes.volume_demand import DelayedClaim
+    from stromboli.model.volumes.claim_kind import DelayedClaim
 
 SHOWN = 3
 PODS_COUNTED = 1_000

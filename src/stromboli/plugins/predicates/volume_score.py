@@ -17,7 +17,7 @@ from stromboli.model.volumes.task_volumes import volume_demand
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
     from stromboli.model.task import Task
-    from stromboli.model.volumes.volume_demand import DelayedClaim
+    from stromboli.model.volumes.claim_kind import DelayedClaim
 
 FULL = 100
 _SCALE = 10
