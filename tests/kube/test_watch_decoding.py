@@ -76,6 +76,37 @@ def test_a_bad_pod_on_a_node_comes_with_what_can_be_read(part: str) -> None:
         assert read.object.spec.node_name == "n1"
 
 
+@pytest.mark.parametrize("others", [[], [{"metadata": {"name": 7}}]])
+def test_a_node_comes_without_the_amounts_that_cannot_be_used(others: list[Any]) -> None:
+    """Of resources that some driver published; the node may be cordoned meanwhile, and its pods count."""
+    amounts = {"cpu": "8", "example.com/a": "99999999999999999999", "example.com/b": "-1"}
+    bad = {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {"name": "n1", "resourceVersion": "1"},
+        "spec": {"unschedulable": True},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+    listed, *_ = (
+        ListDecoder(Node).decode(json.dumps({"metadata": {}, "items": [bad, *others]}).encode()).objects
+    )
+    for read in (listed, WatchEventDecoder(Node).decode(line("MODIFIED", bad)).decoded):
+        assert read.error is not None
+        assert "status.allocatable.example.com/a" in read.error.field
+        assert isinstance(read.object, Node)
+        assert read.object.spec.unschedulable
+        assert read.object.status.allocatable == read.object.status.capacity == {"cpu": "8"}
+
+
+def test_a_node_with_another_mistake_is_left_out() -> None:
+    bad = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a/b"}}
+    for read in (
+        *ListDecoder(Node).decode(json.dumps({"metadata": {}, "items": [bad]}).encode()).objects,
+        WatchEventDecoder(Node).decode(line("ADDED", bad)).decoded,
+    ):
+        assert (read.object, read.error is not None) == (None, True)
+
+
 def test_nulls_count_as_absent() -> None:
     read = WatchEventDecoder(Pod).decode(line("ADDED", pod(containers=None)))
     assert read.decoded.object is not None

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from stromboli.api import names
 from stromboli.api.decoding import DECODE_ERRORS, Raw, decode_as, explain, without_nulls
@@ -25,7 +27,8 @@ from stromboli.api.object_checks import (
 from stromboli.api.resources.quantity import INT64_MAX
 from stromboli.api.resources.resource_lists import check_amounts
 from stromboli.api.types.kinds import describe
-from stromboli.api.types.meta import Object, ObjectMeta
+from stromboli.api.types.meta import Object, ObjectMeta, ResourceList
+from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod, PodSpec, PodStatus
 
 MAX_SPECS = 1_000
@@ -150,6 +153,39 @@ def _split(spec: bytes) -> tuple[bytes, bytes]:
     """What is before and after the name of the node; all is before it if there is none."""
     name = _NODE_NAME.search(spec)
     return (spec, b"") if name is None else (spec[: name.start(1)], spec[name.end(1) :])
+
+
+def usable_part(kind: type[Object], raw: Raw) -> Object | None:
+    """What can be used of a refused object: `readable_part` of a pod, `countable_part` of a node."""
+    if kind is Pod:
+        return readable_part(raw)
+    if kind is Node:
+        with suppress(BadObject):
+            return countable_part(decode_as(Node, raw))
+    return None
+
+
+def countable_part(node: Node) -> Node | None:
+    """A refused node without the amounts that cannot be used; None if something else of it is wrong.
+
+    Its taints, its labels and whether it is schedulable count as ever, and it offers less, never more.
+    """
+    status = node.status
+    amounts = (_countable(status.allocatable), _countable(status.capacity))
+    node = replace(node, status=replace(status, allocatable=amounts[0], capacity=amounts[1]))
+    with suppress(BadObject):
+        check_object(node)
+        return node
+    return None
+
+
+def _countable(amounts: ResourceList) -> ResourceList:
+    countable = {}
+    for name, quantity in amounts.items():
+        with suppress(BadObject):
+            check_amounts({name: quantity}, "")
+            countable[name] = quantity
+    return countable
 
 
 def readable_part(raw: Raw) -> Pod | None:

@@ -14,9 +14,10 @@ import msgspec
 from stromboli.api.decoding import DECODE_ERRORS
 from stromboli.api.errors import BadObject
 from stromboli.api.object_checks import check_object
-from stromboli.api.object_reading import ObjectReader, readable_part
+from stromboli.api.object_reading import ObjectReader, countable_part, usable_part
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object, ObjectMeta
+from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.kube.request import Status
 
@@ -43,7 +44,8 @@ _read_metadata = msgspec.json.Decoder(_WithMetadata).decode
 class DecodedObject(NamedTuple):
     """A decoded object, or its identity and what is wrong with it.
 
-    A pod with an error that holds a node, has ended or is being deleted comes with the part that can be used.
+    A pod with an error that holds a node, has ended or is being deleted comes with the part that can be used, and so
+    does a node with amounts that cannot be used.
     """
 
     metadata: PartialMetadata | ObjectMeta
@@ -60,7 +62,7 @@ def _read_object(reader: ObjectReader, kind: type[Object], raw: msgspec.Raw) -> 
     try:
         object = reader.read(kind, raw)
     except BadObject as error:
-        return DecodedObject(_metadata_of(raw), readable_part(raw) if kind is Pod else None, error)
+        return DecodedObject(_metadata_of(raw), usable_part(kind, raw), error)
     return DecodedObject(object.metadata, object)
 
 
@@ -68,7 +70,8 @@ def _checked(object: Object, size: int) -> DecodedObject:
     try:
         check_object(object, size)
     except BadObject as error:
-        return DecodedObject(object.metadata, None, error.of(describe(object)))
+        part = countable_part(object) if isinstance(object, Node) else None
+        return DecodedObject(object.metadata, part, error.of(describe(object)))
     return DecodedObject(object.metadata, object)
 
 

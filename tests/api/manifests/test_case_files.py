@@ -6,6 +6,7 @@ import pytest
 
 from stromboli.api.errors import BadInput
 from stromboli.api.manifests.case_files import is_case, read_case
+from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import Queue
 
@@ -66,5 +67,7 @@ def test_a_broken_object_of_a_case_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"bad\.json#0: Node n: status\.capacity\.cpu"):
         list(read_case(str(file)).objects)
     kept = read_case(str(file), keep_going=True)
-    assert [obj.name for obj in kept.objects] == ["root", "default"]
+    node, *others = kept.objects
+    assert isinstance(node, Node)
+    assert (node.status.capacity, [obj.name for obj in others]) == ({}, ["root", "default"])
     assert len(kept.objects.problems) == 1

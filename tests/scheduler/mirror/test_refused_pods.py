@@ -179,3 +179,17 @@ def test_a_pod_that_is_used_in_part_is_reported_once_until_it_can_be_read() -> N
         assert len(story.problems) == 2
 
     play(world(old(status=GIANT)), acts)
+
+
+@pytest.mark.parametrize("cordoned", [False, True])
+def test_a_node_is_used_without_the_amounts_that_cannot_be_read(cordoned: bool) -> None:
+    """It keeps its pods and its capacity, and a cordon counts."""
+
+    async def acts(story: Story) -> None:
+        assert story.cycle() == ({} if cordoned else {"free-0": "n1"})
+        assert "old" in {task.name for task in story.mirror.cluster.nodes["n1"].tasks}
+        assert "status.allocatable.example.com/gpu" in story.problems[0].text
+
+    n1 = node("n1", cpu=4, spec={"unschedulable": cordoned}, **{"example.com/gpu": "99999999999999999999"})
+    pods = (pod("old", on="n1", cpu=3), group("free", 1), pod("free-0", "free", cpu=1))
+    play([queue(), n1, *pods], acts)

@@ -23,7 +23,7 @@ from stromboli.api.manifests.object_defaults import (
     implied_queues,
 )
 from stromboli.api.object_checks import check_object, check_queues
-from stromboli.api.object_reading import ObjectReader, readable_part
+from stromboli.api.object_reading import ObjectReader, usable_part
 from stromboli.api.types.kinds import WORKLOADS, describe, kind_of
 from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
@@ -197,8 +197,8 @@ class Manifests:
         try:
             obj = self._reader.read(kind, source.raw)
         except BadObject as error:
-            obj = readable_part(source.raw) if kind is Pod else None
-            if obj is not None and obj.spec.node_name:  # as in the scheduler
+            obj = usable_part(kind, source.raw)  # as in the scheduler
+            if isinstance(obj, Pod) and obj.spec.node_name:
                 error = BadObject(error.field, f"{error.problem}; {_COUNTED_IN_PART}", error.subject)
             self.report(source.where, error)
             if obj is None:
