@@ -183,10 +183,10 @@ def test_a_large_job_is_promised_a_start_and_only_who_does_not_delay_it_starts_b
         await cluster.apply("backfill/running.yaml")
         await cluster.until(lambda: cluster.running("simulation-"), 1)
         await cluster.apply("backfill/large.yaml")
-        await cluster.until(lambda: is_told("training", "reserved to start at 20"), True)
+        await cluster.until(lambda: is_told("training", "reserved to start by 20"), True)
         await cluster.apply("backfill/later.yaml")
         await cluster.until(lambda: cluster.running("test-"), 1)
-        await cluster.until(lambda: is_told("sweep", "it would delay a job before it"), True)
+        await cluster.until(lambda: is_told("sweep", "it fits now, but would delay an earlier job"), True)
         assert set(await cluster.pods()) == {"simulation-main-0", "test-main-0"}
         await cluster.delete(VOLCANO_JOBS, "simulation")
         await cluster.delete(VOLCANO_JOBS, "test")
