@@ -93,6 +93,12 @@ def test_targets_of_make_that_a_page_names_exist(page: Path) -> None:
     assert set(named) <= targets | TARGETS_OF_VOLCANO
 
 
+def test_each_target_of_make_is_described_for_contributors() -> None:
+    targets = re.findall(r"^([\w-]+):.*## ", (ROOT / "Makefile").read_text(), re.M)
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert [target for target in targets if f"`make {target}`" not in text and target != "help"] == []
+
+
 @pytest.mark.programs("git")
 def test_commits_that_pages_name_belong_to_this_branch() -> None:
     if subprocess.run(["git", "rev-parse"], cwd=ROOT, check=False, capture_output=True).returncode:
