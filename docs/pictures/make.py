@@ -1,4 +1,4 @@
-"""Makes the pictures of the README from the real commands: `python docs/pictures/make.py`.
+"""Makes the pictures of plans and of the demo from the real commands: `python docs/pictures/make.py`.
 
 `plan.svg` is `stromboli plan` on the example of two teams, `demo.svg` a moment of `stromboli demo` and its end. (The
 plot `scaling.svg` comes from `python -m bench scaling`, those of topologies from `topology.py`.)
@@ -76,9 +76,13 @@ def picture_of_demo() -> Console:
 
 
 def save(out: Console, name: str, title: str) -> None:
-    """Write the picture: the same bytes for the same lines, and nothing that a reader's browser has to fetch."""
-    drawn = out.export_svg(title=title, unique_id=f"stromboli-{name}")
-    (HERE / f"{name}.svg").write_text(FONT.sub("", drawn))
+    """Write the picture."""
+    (HERE / f"{name}.svg").write_text(drawing(out, name, title))
+
+
+def drawing(out: Console, name: str, title: str) -> str:
+    """Draw the same bytes for the same lines, and nothing that a browser would have to fetch."""
+    return FONT.sub("", out.export_svg(title=title, unique_id=f"stromboli-{name}"))
 
 
 if __name__ == "__main__":
