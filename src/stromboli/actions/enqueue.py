@@ -1,4 +1,4 @@
-"""Let waiting jobs into their queues, as far as the policy allows (spec 02 2)."""
+"""Admit waiting jobs to their queues, as far as the policy allows (spec 02 2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Arguments:
     urgent_through: bool = arg(
         "letUrgentThrough",
         False,
-        "Let a job in that could start by preemption or reclaim, even while the cluster is full.",
+        "Admit a job that could start by preemption or reclaim, even while the cluster is full.",
     )
     reserve_minimum: bool | None = arg(
         "reserveMinimum",
@@ -38,7 +38,7 @@ class Arguments:
 
 @action("enqueue", Arguments)
 def enqueue(session: Session) -> None:
-    """Let waiting jobs in: one job per turn of its queue; a refused one does not hold up the next."""
+    """Admit waiting jobs: one job per turn of its queue; a refused one does not hold up the next."""
     arguments: Arguments = session.arguments("enqueue")
     urgent = UrgentAdmission(session) if arguments.urgent_through and session.cluster.waiting else None
     admits_early = session.rules.has("admitted_early")

@@ -1,4 +1,4 @@
-"""Evict running tasks that plugins want gone, wherever they are (spec 02 8)."""
+"""Evict running tasks that plugins name, on any node (spec 02 8)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from stromboli.model.task import Task
 
 @action("shuffle")
 def shuffle(session: Session) -> None:
-    """Evict the running tasks that plugins name, as far as others let them go; gangs are not asked.
+    """Evict the running tasks that plugins name, as far as other plugins allow it; gangs are not asked.
 
-    A native group that may only be disturbed as a whole goes if all of it is named.
+    A native group that may only be disrupted as a whole is evicted if all of it is named.
     """
     if session.rules.has("victim_tasks"):
         for task, chosen_by in _victims(session).items():

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from stromboli.api import names
+from stromboli.engine.placement.node_fit import slots_of
 from stromboli.model.amounts import Amounts, excess, lacking, shift, times, total_of
 from stromboli.model.cluster import SUM_OF
 from stromboli.model.constraints.node_selection import matching_nodes, selects_nodes
@@ -67,13 +68,13 @@ class NodeSizes:
             if not allocatable.shape[1]:
                 return 0
         asked = _asked(shape)
-        return int(_fewest(allocatable, asked).sum()) if asked else sys.maxsize
+        return int(slots_of(asked, allocatable).sum()) if asked else sys.maxsize
 
     def by_node(self, shape: Shape) -> Ints:
         """How many tasks of a shape, which must request something, each node could hold if it were empty."""
         known = self._by_node.get(shape)
         if known is None:
-            known = _fewest(self._allocatable, _asked(shape))
+            known = slots_of(_asked(shape), self._allocatable)
             if self.by_labels and selects_nodes(shape.spec):
                 known = known * matching_nodes(self._columns, shape.spec)
             self._by_node[shape] = known
@@ -366,14 +367,6 @@ class AdmittedJobs:
 
 def _asked(shape: Shape) -> dict[int, int]:
     return {dim: int(amount) for dim, amount in shape.request.items() if amount > 0 and dim != PODS}
-
-
-def _fewest(allocatable: Ints, asked: Mapping[int, int]) -> Ints:
-    """How many tasks that ask for these amounts each node could hold."""
-    if max(asked) >= len(allocatable):
-        return np.zeros(allocatable.shape[1], dtype=np.int64)
-    fewest: Ints = np.minimum.reduce([allocatable[dim] // amount for dim, amount in asked.items()])
-    return fewest
 
 
 def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:

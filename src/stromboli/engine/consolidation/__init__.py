@@ -1,1 +1,1 @@
-"""Room by moving: a gang that does not fit gets room, and whoever leaves it has another place in the same cycle."""
+"""Moves of running pods for a gang that does not fit; each moved pod gets another node in the same cycle."""

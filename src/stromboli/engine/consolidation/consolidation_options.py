@@ -1,4 +1,4 @@
-"""Arguments of `consolidate`: those of every evicting action, and how much may be moved how often."""
+"""Arguments of `consolidate`: those of every evicting action, and limits on moves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.policy.argument_checks import at_least, duration_like
 from stromboli.policy.arguments import arg
 
-_ALWAYS = "Accepted, as all evicting actions have it; consolidate always acts so, whatever the value."
+_ALWAYS = (
+    "Accepted, as all evicting actions have it; consolidate always behaves like this, whatever the value."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class ConsolidationOptions(EvictionOptions):
     hold_for: str = arg(
         "holdFor",
         "5m",
-        "How long room is held: for the gang until it starts, for those who were moved until their new pods come.",
+        "How long capacity is reserved: for the gang until it starts, for moved pods until their new pods exist.",
         check=duration_like("5m", above_zero=True),
     )
     min_run_time: str = arg(
@@ -34,7 +36,7 @@ class ConsolidationOptions(EvictionOptions):
     move_interval: str = arg(
         "moveInterval",
         "1h",
-        "How long a job that was moved is left alone before it may be moved again.",
+        "How long after a move a job may not be moved again.",
         check=duration_like("1h or 0s"),
     )
     max_moves: int = arg("maxMoves", 8, "How many pods are moved for one gang at most.", check=at_least(1))

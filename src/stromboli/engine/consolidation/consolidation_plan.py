@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stromboli.api import names
 from stromboli.api.go_scalars import rfc3339
 from stromboli.engine.eviction.eviction_commit import remember_losers
-from stromboli.engine.eviction.eviction_domains import domain_words, nominate_hyper_nodes
+from stromboli.engine.eviction.eviction_domains import domain_text, nominate_hyper_nodes
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.reservations import Reservation, RoleOwner
 
@@ -70,7 +70,7 @@ def carry_out(session: Session, plan: ConsolidationPlan, options: ConsolidationO
 def _evict(
     session: Session, trial: Statement, plan: ConsolidationPlan, options: ConsolidationOptions
 ) -> bool:
-    domain = domain_words(session, plan.domain)
+    domain = domain_text(session, plan.domain)
     for move in plan.moves:
         reason = EvictionReason("consolidate", plan.job.key, plan.chosen_by, domain, move.destination.name)
         if trial.evict(move.task, reason) is not None:

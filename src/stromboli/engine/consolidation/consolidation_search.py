@@ -1,7 +1,7 @@
 """The search for the cheapest moves with which a gang fits.
 
 It is a rehearsal: in a statement that is always taken back, tasks are released and placed elsewhere, and the gang's
-tasks take their room. What is left is a plan. Tasks that fit as things are get their places first; for each of the
+tasks take their place. What is left is a plan. Tasks that fit as things are get their places first; for each of the
 others the cheapest set of moves is sought, over the nodes that lack least, and tried.
 """
 
@@ -71,9 +71,9 @@ class ConsolidationSearch:
         self._tries = tries
         self._tries_left = MAX_TRIES
         self._refused: set[Task] = set()
-        """Tasks that plugins do not let go."""
+        """Tasks that plugins do not allow to move."""
         self._gangs_shared = False
-        """Whether a gang on several nodes is priced by what it costs for each task that it makes room for."""
+        """Whether a gang on several nodes is priced by what it costs for each task that replaces it."""
         self._gangs_seen = False
         self._domain: Domain | None = None
         self._domains: dict[SubJob, Domain] = {}
@@ -95,12 +95,14 @@ class ConsolidationSearch:
         return min(plans, key=lambda plan: (plan.cost, plan.domain.tier), default=None)
 
     def _likeliest_domains(self) -> list[Domain]:
-        """Domains that lack room for the fewest tasks, the narrower first."""
+        """Domains that lack capacity for the fewest tasks, the narrower first."""
         domains = domains_of_job(self._session, self._job, "consolidate")
         if len(domains) > 1:
             first = next(iter(self._job.by_status[Status.PENDING]))
-            room = slots(first.shape, self._session.cluster.columns.future_idle)
-            missing = {domain: max(self._job.minimum - int(room[domain.rows].sum()), 0) for domain in domains}
+            by_node = slots(first.shape, self._session.cluster.columns.future_idle)
+            missing = {
+                domain: max(self._job.minimum - int(by_node[domain.rows].sum()), 0) for domain in domains
+            }
             domains.sort(key=lambda domain: (missing[domain], domain.tier, domain.name))
         return domains[: self._options.max_domains]
 
@@ -200,7 +202,7 @@ class ConsolidationSearch:
     # -- one task
 
     def _clear_for(self, trial: Statement, task: Task, mask: Bools) -> bool:
-        """Make room for a task by the cheapest moves that work."""
+        """Free a node for a task by the cheapest moves that work."""
         by_cost: list[tuple[Cost, int, Node, Cover, Iterator[tuple[Cost, Cover]]]] = []
 
         def push_next(index: int, node: Node, sets: Iterator[tuple[Cost, Cover]]) -> None:
@@ -222,7 +224,7 @@ class ConsolidationSearch:
         return False
 
     def _priced(self, unit: MoveUnit, mask: Bools) -> MoveUnit:
-        """A unit with its price for one task: a gang's may be shared by those that it makes room for."""
+        """A unit with its price for one task: a gang's may be shared by the tasks that replace it."""
         nodes = {task.node.row for task in unit.tasks if task.node is not None and mask[task.node.row]}
         helped = min(len(nodes), self._job.counts[Status.PENDING])
         if helped <= 1:
@@ -250,7 +252,7 @@ class ConsolidationSearch:
         return {dim: amount for dim, amount in missing.items() if amount > 0}
 
     def _try(self, trial: Statement, task: Task, node: Node, cover: Cover, mask: Bools) -> bool:
-        """Release a set of units, give the task their room, and find another place for each of them."""
+        """Release a set of units, give the task their place, and find another node for each of them."""
         session = self._session
         origins = {moved: moved.node for unit in cover for moved in unit.tasks if moved.node is not None}
         before = [move.task for move in self._moves(trial)]
@@ -277,7 +279,7 @@ class ConsolidationSearch:
             return True
 
     def _agreed(self, tasks: list[Task]) -> Choice:
-        """Which of these tasks all plugins of all tiers let go together."""
+        """Which of these tasks all plugins of all tiers allow to move together."""
         eviction = Eviction("consolidate", self._job, self._domain)
         return self._session.rules.agreed_by_all("unified_evictable", eviction, tasks)
 
@@ -360,10 +362,10 @@ MAX_PLACES = 16
 
 
 class UnitRelocation:
-    """Finds places for units whose tasks were released, for the sake of a task that takes their room.
+    """Finds places for units whose tasks were released, so that another task takes their place.
 
     Where there is a choice, they go where they least disturb what is being cleared: outside the beneficiary's domain,
-    and to the node with the least room left.
+    and to the node with the least left.
     """
 
     def __init__(self, session: Session, beneficiary: Task, domain: Bools, max_domains: int):
@@ -437,7 +439,7 @@ class UnitRelocation:
         return False
 
     def _nodes(self, task: Task, mask: Bools) -> Iterator[Node]:
-        """Nodes with room for a task: those outside the domain first, then those with the least room left."""
+        """Nodes on which a task fits: those outside the domain first, then those with the least left."""
         session, columns = self._session, self._session.cluster.columns
         future = session.cluster.reservations.future_idle_for(task)
         rows = np.flatnonzero(mask & session.reachable(task) & fits(task, future))

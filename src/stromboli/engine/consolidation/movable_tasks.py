@@ -122,7 +122,7 @@ class MovableTasks:
     # -- what moves together
 
     def units_on(self, node: Node, movable: VictimIndex) -> list[MoveUnit]:
-        """What can be moved off a node as things stand, each unit once."""
+        """What can be moved off a node as of now, each unit once."""
         by_job: dict[Job, list[Task]] = {}
         for task in node.tasks:
             if task.job is not None and task in movable:

@@ -1,4 +1,4 @@
-"""How evictions are committed: without victims that are not needed, and with the cleared room reserved."""
+"""How evictions are committed: without victims that are not needed, and with the freed capacity reserved."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class EvictionAttempt(NamedTuple):
 
 
 def commit_evictions(session: Session, trial: Statement, options: EvictionOptions, beneficiary: Job) -> bool:
-    """Commit a statement, less the evictions that are not needed, and reserve the room that was cleared.
+    """Commit a statement, less the evictions that are not needed, and reserve the capacity that was freed.
 
     False, and nothing committed, for a job that needs no eviction: it is left to allocate. Pipelined again in every
     cycle, it would never be bound.
@@ -61,7 +61,7 @@ def commit_evictions(session: Session, trial: Statement, options: EvictionOption
         restore_unneeded_victims(session, trial, options.no_harm)
     evicted = trial.evicted()
     pipelined = [change.task for change in trial.changes() if change.status is Status.PIPELINED]
-    # If any pod is evicted, room that was free is reserved too: without it the eviction was in vain.
+    # If any pod is evicted, capacity that was free is reserved too: without it the eviction would not help.
     cleared = [task for task in pipelined if evicted or session.is_nominated(task)]
     if not cleared and options.fewest_victims:
         return False
@@ -120,7 +120,7 @@ def queues_that_took(session: Session, job: Job) -> frozenset[Hashable]:
 def no_attempt_before(session: Session, job: Job) -> float | None:
     """The time before which no more pods are reclaimed for a job, as others took the capacity each time.
 
-    Without `holdFor`, victims that return can take back what was reclaimed, in every cycle anew.
+    Without `holdFor`, victims that return can take back what was reclaimed, in every cycle again.
     """
     last = session.cluster.memory.get(ATTEMPTS, {}).get(job.key)
     if (

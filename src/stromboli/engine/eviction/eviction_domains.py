@@ -1,4 +1,4 @@
-"""Where evicting actions make room: the domains of a job, and within them those of its sub-groups (spec 02 7)."""
+"""Where evicting actions free capacity: the domains of a job, and in them those of its sub-groups (spec 02 7)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from stromboli.model.topology.domain import Domain
 
 DEFAULT_MAX_DOMAINS = 8
-"""In how many domains room is tried to be made for a job."""
+"""The number of domains that are tried for a job."""
 
 
 def asks_for_topology(job: Job) -> bool:
@@ -23,7 +23,7 @@ def asks_for_topology(job: Job) -> bool:
 
 
 def domains_of_job(session: Session, job: Job, purpose: str = "evict") -> list[Domain]:
-    """The domains in which room may be made for a job, in order; the whole cluster if it asks for no topology."""
+    """The domains in which a job may be placed, in order; the whole cluster if it asks for no topology."""
     top = session.cluster.hyper_nodes.top
     domains = _flat(session.gradients(job, top, purpose))
     return domains if domains or _tiers(session, job) else [top]
@@ -32,7 +32,7 @@ def domains_of_job(session: Session, job: Job, purpose: str = "evict") -> list[D
 def domains_of_sub_job(
     session: Session, sub_job: SubJob, domain: Domain, purpose: str = "evict"
 ) -> list[Domain]:
-    """The domains within that of a job in which a sub-group may have room, in order."""
+    """The domains within that of a job in which a sub-group may be placed, in order."""
     if not _tiers(session, sub_job.job):
         return [domain]
     return _flat(session.gradients(sub_job, domain, purpose))
@@ -54,15 +54,15 @@ def _flat(gradients: Iterable[Iterable[Domain]]) -> list[Domain]:
 
 
 def nominate_hyper_nodes(session: Session, chosen: Mapping[SubJob, Domain]) -> None:
-    """Let allocate know in later cycles in which HyperNodes room was made for sub-groups (spec 02 3.6)."""
+    """Record for later cycles of allocate the HyperNodes in which capacity was freed for sub-groups (spec 02 3.6)."""
     tree = session.cluster.hyper_nodes
     for sub_job, domain in chosen.items():
         if _tiers(session, sub_job.job) and tree.domain(domain.name) is domain:
             session.write(sub_job, "nominated_hyper_node", domain.name)
 
 
-def domain_words(session: Session, domain: Domain | None) -> str:
-    """A domain in words: a HyperNode, or a label and its value; empty for the whole cluster."""
+def domain_text(session: Session, domain: Domain | None) -> str:
+    """A domain as users read it: a HyperNode, or a label and its value; empty for the whole cluster."""
     tree = session.cluster.hyper_nodes
     if domain is None or domain is tree.top:
         return ""

@@ -30,18 +30,18 @@ class EvictionOptions:
     fewest_victims: bool = arg(
         "fewestVictims",
         False,
-        "Use room that is free or being freed before evicting anybody else, find a legal victim wherever one exists, "
-        "and let every victim stay that turns out not to be needed.",
+        "Use capacity that is free or being freed before evicting any pod, find a legal victim wherever one exists, "
+        "and restore every victim that turns out not to be needed.",
     )
     no_harm: bool = arg(
         "doNoHarm",
         False,
-        "Never leave a gang below its minimum unless all of it goes, nor take a queue below its guarantee.",
+        "Never leave a gang below its minimum unless all of it is evicted, nor take a queue below its guarantee.",
     )
     hold_for: str = arg(
         "holdFor",
         "0s",
-        "How long room that was cleared for a task is held for it, so that nobody else takes it; 0s: not at all.",
+        "How long capacity that was freed for a task is reserved for it; 0s: not at all.",
         check=duration_like("5m or 0s"),
     )
 

@@ -18,7 +18,7 @@ from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pod
 from stromboli.engine.eviction.eviction_domains import (
     DEFAULT_MAX_DOMAINS,
     asks_for_topology,
-    domain_words,
+    domain_text,
     domains_of_job,
     domains_of_sub_job,
     nominate_hyper_nodes,
@@ -321,7 +321,7 @@ class GangVictimSelection:
     def _try_evicting(self, victims: list[Task], domain: Domain, chosen_by: str) -> bool:
         """Evict the victims and pipeline all tasks in a domain; undone unless the job can then start."""
         session, job = self._session, self._job
-        reason = EvictionReason(self._victims.action, job.key, chosen_by, domain_words(session, domain))
+        reason = EvictionReason(self._victims.action, job.key, chosen_by, domain_text(session, domain))
         was_ready = session.rules.job_ready(job)
         with session.statement() as trial:
             for victim in victims:

@@ -1,6 +1,6 @@
 """Clearing a node for a task: evict one victim after the other until the task fits, all or nothing.
 
-With `doNoHarm`, no gang is left below its minimum unless all of it goes, and no queue falls below its guarantee.
+With `doNoHarm`, no gang is left below its minimum unless all of it is evicted, and no queue falls below its guarantee.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from stromboli.engine.eviction.eviction_domains import domain_words
+from stromboli.engine.eviction.eviction_domains import domain_text
 from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import less_equal, plus, total_of
@@ -53,7 +53,7 @@ def clear_node(
     session, no_harm = search.session, search.options.no_harm
     holds_more = bool(session.cluster.ledgers_of(task.shape))
     fits = has_enough if by_amounts and not holds_more else would_admit
-    beneficiary, where = task.job.key if task.job else "", domain_words(session, within)
+    beneficiary, where = task.job.key if task.job else "", domain_text(session, within)
     reason = EvictionReason(action, beneficiary, choice.by, where)
     jobs = {victim.job for victim in choice.victims if victim.job is not None}
     complete = {job for job in jobs if is_complete(job)} if no_harm else set()
@@ -92,7 +92,7 @@ def restore_spared(session: Session, trial: Statement, task: Task, node: Node) -
 
 
 def _is_harmless_victim(search: VictimSelection, task: Task, victim: Task) -> bool:
-    """Whether a victim's gang can spare it or may go as a whole, and its queue's guarantee holds without it.
+    """Whether a victim's gang can spare it or may be evicted as a whole, and its queue keeps its guarantee.
 
     The plugins of the first tier must allow the victim by itself, even where a later tier chose it.
     """

@@ -20,7 +20,7 @@ class QueueGuarantees:
     """Whether queues keep what is guaranteed to them; what they hold is kept up by the jobs that moves touch.
 
     Queues above the preemptor's do not count: what leaves one of their branches comes back in another. Nor does
-    room that is only promised to a queue.
+    capacity that is only promised to a queue.
     """
 
     def __init__(self, session: Session):

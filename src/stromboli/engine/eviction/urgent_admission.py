@@ -1,4 +1,4 @@
-"""Admit a job to its queue on a full cluster if evictions could make the room that it needs (beyond Volcano)."""
+"""Admit a job to its queue on a full cluster if evictions could free what it needs (beyond Volcano)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class UnclaimedVictims:
 
 
 class UrgentAdmission:
-    """Admits jobs that only a lack of room keeps out of their queue, as long as there are victims to make that room."""
+    """Admits jobs that only a lack of capacity keeps out of their queue, as long as victims could free it."""
 
     def __init__(self, session: Session):
         self._session = session
@@ -77,7 +77,7 @@ class UrgentAdmission:
         self._victims = UnclaimedVictims(session)
 
     def admit(self, job: Job) -> bool:
-        """Admit a job that could start after evictions, if nothing but a lack of room is against it.
+        """Admit a job that could start after evictions, if only a lack of capacity keeps it out.
 
         That includes a job of a queue below its share that fits into free capacity which is reserved for others.
 

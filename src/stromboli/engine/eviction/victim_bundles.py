@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Tasks of one job that go together: its surplus (safe), or all the rest of it (whole)."""
+    """Tasks of one job that are evicted together: its surplus (safe), or all others of it (whole)."""
 
     job: Job
     tasks: tuple[Task, ...]
-    """Those inside the domain in which room is wanted."""
+    """Those inside the domain in which capacity is needed."""
     safe: bool
     outside: tuple[Task, ...] = ()
-    """Those elsewhere that go along, so that no part of the gang is left behind."""
+    """Those elsewhere that are evicted too, so that no part of the gang is left."""
 
     @property
     def victims(self) -> tuple[Task, ...]:
@@ -53,9 +53,9 @@ class Bundle:
 
 
 def bundles_of(job: Job, tasks: Iterable[Task], outside: Iterable[Task] = ()) -> list[Bundle]:
-    """Split a job's tasks in a domain into its surplus and the rest, with which those outside of the domain go along.
+    """Split a job's tasks in a domain into its surplus and the rest, which includes those outside of the domain.
 
-    A group that goes as a whole has no surplus.
+    A group that is evicted as a whole has no surplus.
     """
     ordered, along = _by_priority(tasks), tuple(_by_priority(outside))
     if job.disrupted_as_group:
@@ -67,7 +67,7 @@ def bundles_of(job: Job, tasks: Iterable[Task], outside: Iterable[Task] = ()) ->
     safe = [task for task in ordered if surplus.take(task)]
     rest = tuple(task for task in ordered if task not in set(safe))
     whole = [Bundle(job, rest, safe=False, outside=along)] if rest else []
-    # Of a native group each task of the surplus goes by itself.
+    # Of a native group each task of the surplus is evicted by itself.
     parts = [(task,) for task in safe] if job.native is not None else [tuple(safe)] if safe else []
     return [*(Bundle(job, part, safe=True) for part in parts), *whole]
 
@@ -129,7 +129,7 @@ class Surplus:
 
 
 def allowed_bundles(bundles: Iterable[Bundle], allowed: set[Task], whole_too: bool) -> list[Bundle]:
-    """The bundles reduced to tasks that plugins allow: a surplus may shrink, a whole bundle goes only as a whole."""
+    """The bundles reduced to tasks that plugins allow: a surplus may shrink, a whole bundle may not."""
     kept = []
     for bundle in bundles:
         if not bundle.safe:
@@ -141,7 +141,7 @@ def allowed_bundles(bundles: Iterable[Bundle], allowed: set[Task], whole_too: bo
 
 
 def only_complete_gangs(bundles: list[Bundle]) -> list[Bundle]:
-    """Leave out whole bundles of gangs that would not go completely, as some of their tasks are in no bundle."""
+    """Leave out whole bundles of gangs that would not be evicted completely: some of their tasks are in no bundle."""
     counts: Counter[Job] = Counter()
     for bundle in bundles:
         counts[bundle.job] += len(bundle.victims)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from stromboli.model.topology.domain import Domain
 
 SIZE_STEPS = 4
-"""How many sizes are told apart between one and its double."""
+"""How many sizes are distinguished between one and its double."""
 
 
 class Limits(NamedTuple):

@@ -140,8 +140,8 @@ class DomainSearch:
         for shape, count in self._counts.items():
             missing = max(count - int(self._slots[shape][domain.rows].sum()), 0)
             for dim, asked in _requests(shape):
-                slots = int((self._idle[dim, domain.rows] // asked).sum())
-                alone[dim] = alone.get(dim, 0) + max(count - slots, 0) * asked
+                fitting = int(slots_of({dim: asked}, self._idle[:, domain.rows]).sum())
+                alone[dim] = alone.get(dim, 0) + max(count - fitting, 0) * asked
                 together[dim] = together.get(dim, 0) + missing * asked
         short = {dim: amount for dim, amount in alone.items() if amount > 0}
         return short or {dim: amount for dim, amount in together.items() if amount > 0}

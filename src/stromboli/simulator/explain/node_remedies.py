@@ -10,9 +10,9 @@ import msgspec
 from stromboli.api import names
 from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
 from stromboli.engine.explanation.subjects.quantity_texts import NodeGroupNames
+from stromboli.engine.placement.node_fit import slots
 from stromboli.model.cluster import Cluster
 from stromboli.model.node_columns import Node
-from stromboli.model.task import Task
 from stromboli.simulator.count_sentences import counted
 from stromboli.simulator.dangling_references import first_few
 from stromboli.simulator.explain.model_changes import as_manifest
@@ -115,13 +115,9 @@ def _examples(trials: RemedyTrials) -> Iterator[Node]:
 
 
 def _pods_when_empty(trials: RemedyTrials, node: Node) -> int:
-    """How many pods of the kind of which it holds fewest a node has room for while it is empty."""
-
-    def slots(task: Task) -> int:
-        asked = ((dim, int(amount)) for dim, amount in task.request.items() if amount > 0)
-        return min((int(node.allocatable.get(dim, 0)) // amount for dim, amount in asked), default=1)
-
-    return min(slots(kind.task) for kind in trials.clues.kinds)
+    """How many pods fit on a node while it is empty, of the kind of which the fewest fit."""
+    empty = trials.cluster.columns.allocatable[:, [node.row]]
+    return min(int(slots(kind.task.shape, empty)[0]) for kind in trials.clues.kinds)
 
 
 def _new_node(cluster: Cluster, like: Node, number: int) -> ObjectChange:
