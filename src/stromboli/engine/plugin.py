@@ -332,6 +332,10 @@ class Plugin:
         """
         return None
 
+    def promised_before(self) -> Job | None:
+        """The job to which a start was promised in the session before, before others: it has the first turn."""
+        return None
+
     # -- the gate of a queue
 
     @point(vote, "enableJobEnqueued")

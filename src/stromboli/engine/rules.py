@@ -234,6 +234,17 @@ class Rules:
                 allowed = slots if allowed is None else np.intersect1d(allowed, slots)
         return allowed
 
+    def promised_before(self) -> Job | None:
+        """The job to which a plugin promised a start in the session before, before others."""
+        for plugin in self._ordering:
+            try:
+                job = plugin.promised_before()
+            except BaseException as error:
+                raise_attributed(error, plugin.name, "promised_before")
+            if job is not None:
+                return job
+        return None
+
     def tasks_needed(self, unit: Job | SubJob) -> int:
         """How many more tasks of a job or a sub-group must be placed, at least, before it can start."""
         sub_group = isinstance(unit, SubJob) and bool(unit.job.policies)

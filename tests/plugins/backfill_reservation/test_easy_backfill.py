@@ -1,5 +1,7 @@
 """The first job that waits for room is promised a start, and nobody delays it."""
 
+import pytest
+
 from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step, world
 
 
@@ -137,3 +139,27 @@ def test_a_job_of_another_queue_is_let_through_where_it_takes_nothing_of_the_res
     job(here, "head", 8, "1h", queue="a")
     job(here, "other", 1, "9h", queue="b")
     assert step(here).bound_per_job == {"default/other": 1}
+
+
+def promised_in_other_queue(mode: str, **newer: int) -> dict[str, int]:
+    """Which jobs start when all that runs ends early: `gang` waits in one queue, a newer job in the other."""
+    here = world(mode=mode, queues="a; z")
+    job(here, "running", 4, "1h", queue="a")
+    job(here, "other", 4, "1h", queue="a")
+    step(here)
+    job(here, "gang", 5, "1h", pods=2, queue="z")
+    step(here)
+    job(here, "newer", 3, "1h", queue="a", **newer)
+    assert step(here).bound_per_job == {}
+    here.finish("running-0").finish("other-0")
+    return step(here).bound_per_job
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative", "none"])
+def test_a_promised_start_is_kept_when_the_jobs_before_it_end_and_their_queue_comes_first(mode: str) -> None:
+    assert promised_in_other_queue(mode) == {"default/gang": 2}
+
+
+@pytest.mark.parametrize("mode", ["easy", "none"])
+def test_a_job_of_a_higher_priority_still_goes_before_a_promised_start(mode: str) -> None:
+    assert promised_in_other_queue(mode, priority=10) == {"default/newer": 1}

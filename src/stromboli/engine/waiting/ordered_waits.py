@@ -189,18 +189,49 @@ class OrderedTurns:
         self._may_fit: Bools = np.zeros(0, dtype=bool)
         self._refused: set[Any] = set()
         self._overused: list[Queue] = []
+        self._had_first_turn: Job | None = None
+        """The job to which a start was promised before, until it is to have another turn."""
         self.only_promises = False
         """Whether these are turns of queues that have had their share: their jobs may be promised a start, no more."""
 
     def __iter__(self) -> Iterator[Job]:
         session, waits = self._session, self._waits
         first = [job for queue in self._places if (job := self._advance(queue)) is not None]
-        jobs = self._jobs = session.jobs_by_queue([*waits.awake(session), *first])
+        waiting = [*waits.awake(session), *first]
+        jobs = self._jobs = session.jobs_by_queue(waiting)
+        promised = self._promised_before(waiting)
+        if promised is not None:
+            self._had_first_turn = promised
+            waits.note_turn(promised)
+            yield promised
+            self._choose(jobs)
         yield from self._turns_of(jobs, self._is_overused)
         self.only_promises = True
         for queue in self._overused:
             jobs.restore(queue)
         yield from self._turns_of(jobs, None)
+
+    def _promised_before(self, waiting: Iterable[Job]) -> Job | None:
+        """The job that keeps its place before others, whatever became of the shares by which queues are ordered.
+
+        Else it would lose its nodes as soon as they are free: the queues of those that held them then come first.
+        None if a job of a higher priority waits, or one that runs below its minimum, or its queue has had its share.
+        """
+        session, needs = self._session, self._session.needs
+        job = session.rules.promised_before()
+        if job is None or job.queue is None or job.waits_for_queue or not job.visible:
+            return None
+        if job not in session.cluster.backlog and not lacks_pods(job):
+            return None
+        if session.rules.overused(job.queue):
+            return None
+        place, runs_short = (job.queue.priority, job.priority), needs.runs_short(job)
+        for other in waiting:
+            if other.queue is None or other is job:
+                continue
+            if (other.queue.priority, other.priority) > place or (needs.runs_short(other) and not runs_short):
+                return None
+        return job
 
     def _is_overused(self, queue: Queue) -> bool:
         overused = self._session.rules.overused(queue)
@@ -212,8 +243,9 @@ class OrderedTurns:
         waits = self._waits
         for queue, job in jobs.turns(skip):
             sleeping = self._next.get(queue) is job
-            waits.note_turn(job)
-            yield job
+            if job is not self._had_first_turn:
+                waits.note_turn(job)
+                yield job
             if not self._chosen:
                 self._choose(jobs)
             if sleeping and not self._chosen:
@@ -245,6 +277,8 @@ class OrderedTurns:
 
     def push(self, job: Job) -> None:
         """Let a job have another turn."""
+        if job is self._had_first_turn:
+            self._had_first_turn = None
         self._jobs.push(job)
 
     def may_fit(self, job: Job) -> bool:

@@ -99,6 +99,8 @@ class BackfillReservation(Plugin):
         self._ends = ExpectedEnds()
         self._head: Job | None = None
         """The first job that waits for room in this session."""
+        self._last_head: Job | None = None
+        """The same of the session before."""
         self._reservation: StartReservation | None = None
         self._promise: Promise | None = None
         self._last: tuple[StartReservation | None, Promise | None] = (None, None)
@@ -135,6 +137,7 @@ class BackfillReservation(Plugin):
         self._left_early = False
         last = self._reservation if self._reservation and self._reservation.is_there() else None
         self._last = last, self._promise
+        self._last_head = self._head
         self._head = self._reservation = self._promise = None
         self._unpromised_count = 0
         self._last_shares, self._shares = self._shares, {}
@@ -363,6 +366,9 @@ class BackfillReservation(Plugin):
             return None  # it is not known when they come free
         after = dict.fromkeys(task.job.key for task in ending if task.job)
         return Promise(reservation.start, nodes, tuple(after), reservation.start <= self._now)
+
+    def promised_before(self) -> Job | None:
+        return self._last_head
 
     def promised(self, job: Job) -> Promise | None:
         if job is self._head:
