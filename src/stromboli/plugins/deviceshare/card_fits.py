@@ -1,25 +1,131 @@
-"""Where a request fits the cards of nodes, as columns that follow what changes: a node that changed is fitted again."""
+"""Where a request fits the cards of nodes, as columns: a node that changed is evaluated again."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from stromboli.api import card_reasons as reasons
+from stromboli.api.card_reasons import NO_CARDS
 from stromboli.engine.placement.node_functions import Check
 from stromboli.model.cards.node_cards import CardColumns
-from stromboli.plugins.deviceshare.card_fit import CardRequest, CardShortage, Fit, Order, RulesOf
+from stromboli.model.cards.pod_cards import CardShare
+from stromboli.model.remedy import Rank, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from stromboli.api.card_reasons import CardReason
     from stromboli.engine.placement.node_functions import Floats, Nodes
     from stromboli.model.cards.node_cards import NodeCards
     from stromboli.model.cluster import Cluster
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
-    from stromboli.plugins.deviceshare.held_cards import HeldCards
+
+
+# -- the shares that a pod would get on a node, or why it gets none
+
+
+Shares = tuple[tuple[CardShare, ...], ...]
+RulesOf = Callable[["Task"], frozenset[int]]
+"""The exclusive rules that a task matches."""
+Order = Sequence[int] | None
+"""Cards by index in the order in which they are taken; none: as the arguments of the plugin say."""
+
+
+class Fit(NamedTuple):
+    """The shares of each container, and what that is worth."""
+
+    shares: Shares
+    score: float = 0.0
+
+
+class CardShortage(NamedTuple):
+    """Why cards do not serve a pod, with what it asked for."""
+
+    reason: CardReason
+    asked: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.reason.of(self.asked)
+
+    @property
+    def remedy(self) -> Remedy:
+        """What would help; a node without such cards explains less than one that has some."""
+        return Remedy(self.reason.remedy, rank=Rank.ABSENCE if self.reason == NO_CARDS else Rank.CAUSE)
+
+
+class CardRequest(Protocol):
+    """What a pod asks of the cards of one model: hashable, so that pods that ask for the same share the answers."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def lock(self) -> str:
+        """The lock of a node under which its device plugin serves such pods."""
+
+    def fit(
+        self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
+    ) -> Fit | CardShortage:
+        """The shares that a pod gets where so much is taken: of the first cards that serve, in this order."""
+
+    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | CardShortage | None:
+        """As `fit` of cards that would serve if they were empty, without shares; none where it takes more to tell."""
+
+    def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
+        """What its device plugin has to know of the shares."""
+
+
+# -- cards held for pending tasks (`holdFor`): other tasks get what these leave
+#
+# A reservation holds amounts of a node. The cards of its owner are searched again each time: the request stays the
+# same, and cards are released meanwhile.
+
+
+class HeldCards:
+    """The tasks for which room is held, as far as they ask for shares of cards."""
+
+    def __init__(
+        self, cluster: Cluster, requests_of: Callable[[Task], tuple[CardRequest, ...]], rules_of: RulesOf
+    ):
+        self._reservations = cluster.reservations
+        self._requests_of = requests_of
+        self._rules_of = rules_of
+        self._owners: dict[Node, tuple[Task, ...]] = {}
+        self._version = -1
+
+    def owners(self) -> Mapping[Node, tuple[Task, ...]]:
+        """By node the tasks for which room is held there; another mapping whenever that has changed."""
+        if self._version != self._reservations.version:
+            self._version, self._owners = self._reservations.version, {}
+            for task, node in self._reservations.owners():
+                if self._requests_of(task):
+                    self._owners[node] = (*self._owners.get(node, ()), task)
+        return self._owners
+
+    def beside(self, node: Node, cards: NodeCards, taken: CardColumns, task: Task | None) -> CardColumns:
+        """What is taken of cards, with what others than this task will get for which room is held on the node."""
+        owners = [owner for owner in self.owners().get(node, ()) if owner is not task]
+        if not owners:
+            return taken
+        later, taken = cards.later.copy(), taken.copy()
+        for owner in owners:
+            for request in self._requests_of(owner):
+                answer = request.fit(cards, later, self._rules_of) if request.model == cards.model else None
+                if isinstance(answer, Fit):
+                    shares = [share for container in answer.shares for share in container]
+                    for placed in cards.placed_shares(shares):
+                        later.add(owner, placed, 1)
+                        taken.add(owner, placed, 1)
+        return taken
+
+
+# -- columns
+
 
 FITS = 0
 

@@ -13,7 +13,7 @@ from stromboli.api import card_reasons as reasons
 from stromboli.model.cards.card import ALL_CORES, Card
 from stromboli.model.cards.device_config import NpuConfig
 from stromboli.model.cards.pod_cards import CardShare, encoded_shares, whole_amount
-from stromboli.plugins.deviceshare.card_fit import CardShortage, Fit, Order, RulesOf, Shares
+from stromboli.plugins.deviceshare.card_fits import CardShortage, Fit, Order, RulesOf, Shares
 
 if TYPE_CHECKING:
     from stromboli.api.types.pod import PodSpec

@@ -37,9 +37,16 @@ from stromboli.model.cards.registrations import Models
 from stromboli.model.requirements.placement_requirement import DEVICE_SHARING
 from stromboli.model.requirements.pod_demands import is_vgpu, shares_devices
 from stromboli.model.status import Status
-from stromboli.plugins.deviceshare.card_fit import CardRequest, CardShortage, Fit, Order, RulesOf, Shares
-from stromboli.plugins.deviceshare.card_fits import CardFits
-from stromboli.plugins.deviceshare.held_cards import HeldCards
+from stromboli.plugins.deviceshare.card_fits import (
+    CardFits,
+    CardRequest,
+    CardShortage,
+    Fit,
+    HeldCards,
+    Order,
+    RulesOf,
+    Shares,
+)
 from stromboli.plugins.deviceshare.npu_request import NpuRequest, npu_containers
 from stromboli.plugins.deviceshare.share_arguments import ShareArguments
 from stromboli.plugins.deviceshare.vgpu_request import (

@@ -40,18 +40,24 @@ from stromboli.model.volumes.claim_problems import binding_problem, zone_problem
 from stromboli.model.volumes.task_volumes import delayed_claims, volume_demand
 from stromboli.model.volumes.volume_grant import BIND_TIMEOUT, VolumeGrant
 from stromboli.plugins.predicates.device_claims import DeviceClaims
-from stromboli.plugins.predicates.pod_affinity_filter import invalid_term, pod_affinity, pod_affinity_key
-from stromboli.plugins.predicates.topology_spread_filter import spreading, spreading_key
+from stromboli.plugins.predicates.pod_count_filters import (
+    invalid_term,
+    pod_affinity,
+    pod_affinity_key,
+    spreading,
+    spreading_key,
+)
 from stromboli.plugins.predicates.unused_claims import UnusedClaims
 from stromboli.plugins.predicates.volume_filters import (
     AttachableVolumes,
     NodeVolumeLimits,
+    Point,
+    StorageScore,
     VolumeBinding,
     VolumeRestrictions,
     VolumeZone,
 )
 from stromboli.plugins.predicates.volume_remedies import unbindable_claims
-from stromboli.plugins.predicates.volume_score import Point, StorageScore
 from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:

@@ -1,20 +1,22 @@
-"""Filters by the volumes of a pod: where bound ones can be reached, waiting claims bound, and all of them attached.
+"""Volumes of a pod: nodes that reach the bound ones, can bind the pending claims and can attach all; scores by storage.
 
-They read a task's volumes as the one value that is part of its shape key, so all tasks with an equal value share them
-(spec 04 2.7, 2.8, 2.11).
+Filters read a task's volumes as the one value that is part of its shape key, so all tasks with an equal value share the
+results (spec 04 2.7, 2.8, 2.11).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from stromboli.api import names
-from stromboli.engine.placement.node_functions import Bools, Check, Nodes
+from stromboli.engine.placement.node_functions import Bools, Check, Column, Nodes
 from stromboli.model.volumes.attachments import LEAVING, VolumeUse, inline_disks
+from stromboli.model.volumes.claim_kind import size_of
 from stromboli.model.volumes.claim_problems import CREATE_CLAIM
+from stromboli.model.volumes.task_volumes import volume_demand
 from stromboli.model.volumes.volume_reach import nodes_in_zones, nodes_with_affinity
 from stromboli.plugins.predicates.volume_remedies import (
     DISK_IN_USE,
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints
     from stromboli.model.remedy import Remedy
     from stromboli.model.task import Task
-    from stromboli.model.volumes.claim_kind import VolumeDemand
+    from stromboli.model.volumes.claim_kind import DelayedClaim, VolumeDemand
+
 
 _PODS = (VolumeUse.STAYING, VolumeUse.PROMISED, VolumeUse.EVICTED, VolumeUse.TERMINATING)
 
@@ -205,3 +208,76 @@ def _fits(attached: Ints, new: Ints, limit: Ints) -> Bools:
     """Where so many more volumes can be attached; none more is always possible."""
     fits: Bools = (new == 0) | (attached + new <= limit)
     return fits
+
+
+# -- scores by storage, behind the feature gate StorageCapacityScoring: how full a node's storage would be
+#
+# Every pod with a pending claim is scored on every node, which is why the gate is off by default (spec 04 2.11).
+
+
+FULL = 100
+_SCALE = 10
+"""Points of the shape have scores up to 10, nodes up to 100."""
+
+
+class Point(NamedTuple):
+    """At this utilization in percent, that score."""
+
+    utilization: int
+    score: int
+
+
+class StorageScore:
+    """Scores nodes by the share of their volumes or storage that the claims of a task would use."""
+
+    def __init__(self, cluster: Cluster, shape: Sequence[Point]):
+        self._cluster = cluster
+        self._shape = shape
+
+    def version(self, task: Task) -> int:
+        return self._cluster.volumes.version
+
+    def score(self, task: Task, nodes: Nodes) -> Column:
+        cluster = self._cluster
+        claims = volume_demand(cluster.volumes, cluster.objects, task).delayed
+        rows = range(len(cluster.columns))
+        return nodes.pick(np.array([self._of_node(claims, row) for row in rows], dtype=np.float64))
+
+    def _of_node(self, claims: tuple[DelayedClaim, ...], row: int) -> int:
+        volumes, objects = self._cluster.volumes, self._cluster.objects
+        chosen = volumes.matching.choose(claims, row) or []
+        static: dict[str, tuple[int, int]] = {}
+        dynamic: dict[str, tuple[int, int]] = {}
+        for claim, name in zip(claims, chosen, strict=False):
+            of = claim.kind.storage_class
+            volume = objects.volumes.get(name) if name else None
+            if volume is not None:
+                asked, size = static.get(of, (0, 0))
+                static[of] = (asked + claim.kind.request, size + size_of(volume))
+            elif (left := volumes.capacity.of_class(of).reported_for(row)) is not None:
+                dynamic[of] = (dynamic.get(of, (0, 0))[0] + claim.kind.request, left)
+        return self._mean(static or dynamic)
+
+    def _mean(self, classes: dict[str, tuple[int, int]]) -> int:
+        """The mean over classes, rounded half away from zero."""
+        if not classes:
+            return 0
+        scores = [self._at(_utilization(asked, size)) for asked, size in classes.values()]
+        return (2 * sum(scores) + len(scores)) // (2 * len(scores))
+
+    def _at(self, utilization: int) -> int:
+        """The value of the broken line, in whole numbers."""
+        points = self._shape
+        for index, point in enumerate(points):
+            if utilization <= point.utilization:
+                if index == 0:
+                    return points[0].score * _SCALE
+                low, high = points[index - 1], point
+                rise = (high.score - low.score) * _SCALE * (utilization - low.utilization)
+                step = abs(rise) // (high.utilization - low.utilization)
+                return low.score * _SCALE + (step if rise >= 0 else -step)
+        return points[-1].score * _SCALE if points else 0
+
+
+def _utilization(asked: int, size: int) -> int:
+    return FULL if size == 0 or asked > size else asked * FULL // size
