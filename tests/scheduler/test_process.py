@@ -28,9 +28,10 @@ from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
+from stromboli.kube.reflector import UnusableObject
 from stromboli.kube.request import ApiError, Request
 from stromboli.scheduler.debug_endpoints import add_debug_routes
-from stromboli.scheduler.decision_log import log_decisions
+from stromboli.scheduler.decision_log import log_decisions, unusable_event
 from stromboli.scheduler.default_queues import NoQueues, ensure_queues
 from stromboli.scheduler.mirror.cluster_watches import wait_until_synced
 from stromboli.scheduler.options import parse
@@ -270,3 +271,11 @@ def test_the_lease_is_not_renewed_while_the_process_should_be_replaced() -> None
     assert election._problem() == ""
     process._replica = SimpleNamespace(thread=SimpleNamespace(problem="plugin 'x' hangs"))  # type: ignore[assignment]
     assert election._problem() == "plugin 'x' hangs"
+
+
+@pytest.mark.parametrize(("namespace", "key"), [("", "n1"), ("team", "team/n1")])
+def test_unusable_objects_are_logged_by_their_names(
+    caplog: pytest.LogCaptureFixture, namespace: str, key: str
+) -> None:
+    unusable_event(UnusableObject("Node", namespace, "n1", "uid", "metadata: too large"))
+    assert caplog.messages == [f"Node {key} cannot be used: metadata: too large"]

@@ -49,7 +49,8 @@ def _key(decision: GateRemoval | PodGroupStatus | NativeGroupCondition | Event) 
 
 def unusable_event(problem: UnusableObject) -> WriteOrder:
     """An event about an object that cannot be used."""
-    log.warning("%s %s/%s cannot be used: %s", problem.kind, problem.namespace, problem.name, problem.text)
+    key = f"{problem.namespace}/{problem.name}".removeprefix("/")
+    log.warning("%s %s cannot be used: %s", problem.kind, key, problem.text)
     event = Event(problem.kind, problem.namespace, problem.name, "Warning", "Invalid", problem.text)
     return WriteOrder(event, problem.uid)
 
