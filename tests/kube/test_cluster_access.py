@@ -7,12 +7,14 @@ import base64
 import json
 import logging
 import os
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stromboli.kube.cluster_access import find_access
+from stromboli.kube.cluster_access import Trust, find_access
 from stromboli.kube.credentials import REREAD_INTERVAL, BadConfig, FileCredentials, Identity, NoCredentials
 from stromboli.kube.exec_credentials import VERSIONS, ExecCredentials, parse_exec_credential
 from stromboli.kube.kubeconfig import ExecPart
@@ -181,6 +183,20 @@ def test_a_certificate_may_stand_in_the_file_or_beside_it(tmp_path: Path) -> Non
     assert inside.certificate is not None
     assert inside.certificate == beside.certificate
     assert "PRIVATE" not in repr(inside)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="uses a file in memory")
+def test_a_certificate_needs_no_writable_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the read-only root of a pod."""
+    inside = identity(tmp_path, {"client-certificate-data": PEM, "client-key-data": PEM})
+
+    def missing(*_: object, **__: object) -> None:
+        raise FileNotFoundError("no usable temporary directory")
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", missing)
+    before = len(os.listdir("/proc/self/fd"))
+    Trust().context(inside.certificate)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 # -- programs

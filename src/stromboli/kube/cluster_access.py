@@ -7,8 +7,10 @@ import binascii
 import logging
 import os
 import ssl
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -62,13 +64,21 @@ class Trust:
 
 def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
     """Through a file, as `ssl` reads certificates from files only."""
-    with tempfile.NamedTemporaryFile() as file:  # readable by us alone
-        file.write(certificate.chain + b"\n" + certificate.key)
-        file.flush()
+    with _private_file(certificate.chain + b"\n" + certificate.key) as path:
         try:
-            context.load_cert_chain(file.name, password=_no_password)
+            context.load_cert_chain(path, password=_no_password)
         except (ssl.SSLError, OSError, ValueError) as error:
             raise BadConfig(f"client-certificate, client-key: cannot be used: {error}") from None
+
+
+@contextmanager
+def _private_file(content: bytes) -> Iterator[str]:
+    """The path of a file that other users cannot read: in memory on Linux, where no directory may be writable."""
+    on_linux = sys.platform == "linux"
+    with os.fdopen(os.memfd_create("key"), "wb") if on_linux else tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}" if on_linux else file.name
 
 
 def _no_password() -> str:
