@@ -62,6 +62,7 @@ def simulated_starts(jobs: list[Rigid], backfill: str, nodes: str, gangs: bool) 
 @settings(max_examples=scaled(25))
 @given(jobs=st.lists(EXACT, min_size=1, max_size=10))
 @example(jobs=[(0, 10, 6, 0), (1, 5, 10 - 2, 0), (2, 8, 2, 0), (3, 9, 2, 0)])
+@example(jobs=[(0, 1, 1, 0), (0, 1, 1, 0), (0, 1, 7, 0), (0, 1, 1, 0), (1, 1, 1, 0)])
 def test_random_jobs_on_a_machine(backfill, jobs):
     assert simulated_starts(jobs, backfill, "n cpu=8", gangs=False) == textbook_starts(jobs, backfill)
 

@@ -205,6 +205,7 @@ class OrderedTurns:
             waits.note_turn(promised)
             yield promised
             self._choose(jobs)
+            self._follow(jobs, promised)
         yield from self._turns_of(jobs, self._is_overused)
         self.only_promises = True
         for queue in self._overused:
@@ -248,10 +249,16 @@ class OrderedTurns:
                 yield job
             if not self._chosen:
                 self._choose(jobs)
-            if sleeping and not self._chosen:
-                following = self._advance(queue)
-                if following is not None:
-                    jobs.push(following)
+            if sleeping:
+                self._follow(jobs, job)
+
+    def _follow(self, jobs: JobsByQueue, job: Job) -> None:
+        """Let the job that is parked behind one that had its turn have the next turn of their queue."""
+        if job.queue is None or self._chosen or self._next.get(job.queue) is not job:
+            return
+        following = self._advance(job.queue)
+        if following is not None:
+            jobs.push(following)
 
     def _advance(self, queue: Queue) -> Job | None:
         place = self._places[queue]
