@@ -7,8 +7,8 @@ from rich.console import Console
 
 from stromboli.cli.explain.explanation_text import SubjectText
 from stromboli.cli.explain.leader_facts import add_leader_facts
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.explanation.subjects.explanation_document import JobExplanation
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStart
 from stromboli.testing.world import World
 from tests.simulator.explain.explained_worlds import explain_job
@@ -51,7 +51,7 @@ def test_the_room_of_jobs_over_their_limits_has_no_time() -> None:
 
 def test_what_the_leader_sees_otherwise_is_a_note() -> None:
     job = waiting_job()
-    held = WaitExplanation("backfill", "held back", "it would delay \x1b[31mdefault/other")
+    held = Diagnosis("backfill", "held back", "it would delay \x1b[31mdefault/other")
     add_leader_facts(job, answer(explanation=held))
     assert job.notes[-1].startswith("The leader reported at 2026-11-01T13:00:00Z: it would delay ")
     assert "\x1b" not in text_of(job)
@@ -60,9 +60,7 @@ def test_what_the_leader_sees_otherwise_is_a_note() -> None:
 def test_what_the_leader_sees_alike_is_told_once() -> None:
     job = waiting_job()
     assert job.wait is not None
-    add_leader_facts(
-        job, answer(explanation=WaitExplanation(job.wait.gate, job.wait.reason, job.wait.message))
-    )
+    add_leader_facts(job, answer(explanation=Diagnosis(job.wait.gate, job.wait.reason, job.wait.message)))
     assert job.notes == []
 
 

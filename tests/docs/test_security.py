@@ -141,8 +141,6 @@ NO_BOUNDS = {
         cli.simulate.run_text.MOST_ROWS
         embedded.objects.object_verbs.MAX_PATH
         embedded.rbac.escalation.MAX_SHOWN
-        engine.explanation.wait_gates.MOST_NODES
-        engine.explanation.shortages.MOST_HOLDERS
         engine.plugin_failures.LONGEST
         engine.plugin_failures.MOST_JOBS
         engine.topology.left_out_hyper_nodes.MOST_EVENTS

@@ -9,7 +9,7 @@ import pytest
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Decision, Event, PodCondition, PodGroupStatus, QueueStatus
 from stromboli.engine.explanation.volcano_messages import group_message
-from stromboli.engine.explanation.wait_gates import WaitCauses
+from stromboli.engine.explanation.wait_gates import Diagnoses
 from stromboli.engine.outcome import JobMessages, WaitCondition, wait_condition
 from stromboli.engine.placement.node_functions import Refusal
 from stromboli.engine.placement.verdict import verdict_text
@@ -118,7 +118,7 @@ def test_a_task_stands_where_its_last_trial_left_it() -> None:
 
     def condition() -> WaitCondition:
         assert task.job is not None
-        return wait_condition(session, task, JobMessages(WaitCauses(session), task.job))
+        return wait_condition(session, task, JobMessages(Diagnoses(session), task.job))
 
     session.explain(task, verdict_text("no room"))
     sentence = "PodGroup job waits: no room; change the nodes, or the requirements of its pods"

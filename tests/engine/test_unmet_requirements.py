@@ -9,7 +9,7 @@ import pytest
 from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.decisions import Event, PodGroupStatus
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.extensions import load_catalog
@@ -80,7 +80,7 @@ def world() -> World:
     return World().add(registering, node("b", **sizes))
 
 
-def explanation(result: Result, job: str = "default/j") -> WaitExplanation:
+def explanation(result: Result, job: str = "default/j") -> Diagnosis:
     return result.pending[job]
 
 

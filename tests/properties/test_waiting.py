@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.engine.decisions import Decision, Event, PodCondition, PodGroupStatus
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.model.status import Status
 from stromboli.testing import World
 from tests.properties.strategies import examples
@@ -58,7 +58,7 @@ def standing(world: World, job: str) -> object:
     return model.phase, list(model.counts)
 
 
-def short(explanation: WaitExplanation) -> object:
+def short(explanation: Diagnosis) -> object:
     return {shortage.resource for shortage in explanation.shortages}, set(explanation.counts)
 
 

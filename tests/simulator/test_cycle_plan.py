@@ -10,7 +10,7 @@ from stromboli.api.errors import BadInput
 from stromboli.api.manifests.manifest_reader import open_paths
 from stromboli.cli.plan_text import eviction_sentence
 from stromboli.engine.decisions import Evict
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
 from stromboli.simulator.cluster_loading import load
@@ -48,7 +48,7 @@ def test_several_cycles_together_hold_all_decisions_and_the_last_state() -> None
         [],
         binds={"b": "n2"},
         bound_per_job={"j": 1},
-        pending={"k": WaitExplanation("nodes", "r", "m")},
+        pending={"k": Diagnosis("nodes", "r", "m")},
         lost="x",
     )
     whole = Report.together([first, second])

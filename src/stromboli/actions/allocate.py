@@ -85,7 +85,7 @@ def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
         if session.unmet(job):
             return None
         if invalid := session.rules.job_valid(job):
-            session.leave_out(job, invalid.message, invalid.way_out, invalid.summary)
+            session.leave_out(job, invalid.message, invalid.remedy, invalid.summary)
             return None
         return pending_tasks(session, job)
     return None

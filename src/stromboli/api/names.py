@@ -314,16 +314,14 @@ CLUSTER_OVERUSED = "resource in cluster is overused: {resources}"
 OVERUSED = "overused {resource}"
 QUEUE_QUOTA_INSUFFICIENT = "queue resource quota insufficient: {resources}"
 INSUFFICIENT_IN_QUEUE = "insufficient {resource}"
-QUEUE_HAS_CHILDREN = 'queue "{queue}" has child queues and takes no jobs itself: use {children}'
-QUEUE_PARENT_MISSING = (
-    'the parent of queue "{queue}" does not exist: create "{parent}" or change spec.parent of "{queue}"'
-)
-QUEUE_PARENT_LOOP = (
-    'the parents of queue "{queue}" form a loop: {loop}; set spec.parent of one of them to "root"'
-)
-QUEUE_TOO_DEEP = (
-    'queue "{queue}" lies more than {most} levels below the root: set its spec.parent to a queue further up'
-)
+QUEUE_HAS_CHILDREN = 'queue "{queue}" has child queues and takes no jobs itself'
+USE_CHILDREN = "use {children}"
+QUEUE_PARENT_MISSING = 'the parent of queue "{queue}" does not exist'
+CREATE_PARENT = 'create "{parent}" or change spec.parent of "{queue}"'
+QUEUE_PARENT_LOOP = 'the parents of queue "{queue}" form a loop: {loop}'
+BREAK_LOOP = 'set spec.parent of one of them to "root"'
+QUEUE_TOO_DEEP = 'queue "{queue}" lies more than {most} levels below the root'
+SET_HIGHER_PARENT = "set its spec.parent to a queue further up"
 QUEUE_CUT_OFF = 'queue "{queue}" is cut off from the root: {why}'
 NAMESPACE_QUOTA_INSUFFICIENT = (
     "resource quota insufficient, requested: {requested}, used: {used}, limited: {limited}"

@@ -10,7 +10,7 @@ from stromboli.api.errors import printable
 from stromboli.api.types.kinds import GROUP_OF, WORKLOADS
 from stromboli.cli.cli_errors import print_warning
 from stromboli.engine.decisions import Evict
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.simulator.count_sentences import counted
 from stromboli.simulator.cycle_plan import Plan
 from stromboli.simulator.cycle_report import Report
@@ -114,8 +114,8 @@ def _print_waiting(out: Console, plan: Plan) -> None:
         )
         if waiting.message != waiting.reason:
             _print_indented(out, "      ", waiting.message, "dim")
-        if waiting.hint:
-            _print_indented(out, "      -> ", waiting.hint)
+        if waiting.remedy:
+            _print_indented(out, "      -> ", waiting.remedy)
     _print_rest(out, len(last.pending))
 
 
@@ -138,7 +138,7 @@ def _print_indented(out: Console, begin: str, text: str, style: str = "") -> Non
         begin = " " * len(begin)
 
 
-def _pods(waiting: WaitExplanation) -> str:
+def _pods(waiting: Diagnosis) -> str:
     count = _count(waiting.pods)
     return f"({count}, queue {waiting.queue})" if waiting.queue else f"({count})"
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 from stromboli.engine.attribution import raise_attributed
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Bind, Decision, Evict
-from stromboli.engine.explanation.wait_explanation import WaitExplanation, explain_job, explain_task
-from stromboli.engine.explanation.wait_gates import WaitCauses
+from stromboli.engine.explanation.diagnosis import Diagnosis
+from stromboli.engine.explanation.wait_gates import Diagnoses
 from stromboli.engine.failing_plugins import CostlyJobs, Culprit, FailingPlugins, Lapse
 from stromboli.engine.outcome import QueueTotals, report_outcome, settle_outcome
 from stromboli.engine.placement.node_placement import Placement
@@ -51,7 +51,7 @@ class Outcome:
 
     decisions: list[Decision]
     session: Session
-    causes: WaitCauses
+    diagnoses: Diagnoses
     seconds: dict[str, float] = field(default_factory=dict)
     """Time per part: open, each action, close."""
     action_ends: list[ActionEnd] = field(default_factory=list)
@@ -82,13 +82,13 @@ class Outcome:
         moved = (tasks[each.uid].job for each in self.decisions if isinstance(each, Bind | Evict))
         return {job for job in moved if job is not None}
 
-    def explain(self, job: Job) -> WaitExplanation | None:
+    def explain(self, job: Job) -> Diagnosis | None:
         """Why a job waits; none if it does not. To be asked before the cluster changes again."""
-        return explain_job(self.causes, job, self.lost)
+        return self.diagnoses.measured(job, self.lost)
 
     def explain_task(self, task: Task) -> str:
         """Why one pod waits, in a sentence; empty if it does not."""
-        return explain_task(self.causes, task, self.lost)
+        return self.diagnoses.text_of_task(task, self.lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class Engine:
             if self._last is not None and self._skips and self._fixed_point.holds(cluster, now):
                 return self._repeat(cluster, now, self._last)
             session = self._session(cluster, now)
-            outcome = Outcome([], session, WaitCauses(session))
+            outcome = Outcome([], session, Diagnoses(session))
             with self._timed(outcome, "open"):
                 self._open(session, outcome)
             for action in self._actions:
@@ -246,7 +246,7 @@ class Engine:
         memory, unsettled = deepcopy(cluster.memory), dict(cluster.unsettled)
         self._open_waits(cluster, now, parts.waits)
         session = self._session(cluster, now)
-        outcome = Outcome(session.decisions, session, WaitCauses(session))
+        outcome = Outcome(session.decisions, session, Diagnoses(session))
         try:
             session.is_over = partial(parts.enough, outcome)
             self._decide(session, outcome)
@@ -325,7 +325,7 @@ class Engine:
         session = self._new_session(cluster, now)
         session.changed = Dirty(everything=False)
         session.recall(last.session)
-        return Outcome([], session, last.causes, repeated=True)
+        return Outcome([], session, last.diagnoses, repeated=True)
 
     def _session(self, cluster: Cluster, now: float) -> Session:
         cluster.touched.clear()
@@ -345,7 +345,7 @@ class Engine:
         """The outcome of a cycle that failed before its session; the next one tries all jobs."""
         self._waits = type(self._waits)()
         session = self._new_session(cluster, now)
-        return Outcome([], session, WaitCauses(session), unsettled=True)
+        return Outcome([], session, Diagnoses(session), unsettled=True)
 
     def _open(self, session: Session, outcome: Outcome) -> None:
         self._placement.opening()
@@ -372,7 +372,7 @@ class Engine:
                 raise_attributed(error, plugin.name, "closing")
             outcome.plugins[plugin.name, "OnSessionClose"] = self._timer() - begin
         if self._tells:
-            report_outcome(session, outcome.causes, self._queue_totals)
+            report_outcome(session, outcome.diagnoses, self._queue_totals)
         else:
             settle_outcome(session)
         changed = session.changed_cluster

@@ -19,8 +19,8 @@ from stromboli.engine.decisions import (
     PodGroupStatus,
     QueueStatus,
 )
+from stromboli.engine.explanation.diagnosis import WAITING
 from stromboli.engine.explanation.volcano_messages import gang_message, readiness
-from stromboli.engine.explanation.wait_cause import WAITING
 from stromboli.engine.unmet_requirements import ignored
 from stromboli.model.amounts import Amounts, shift
 from stromboli.model.queue import Queue, lineage
@@ -28,8 +28,8 @@ from stromboli.model.status import SCHEDULED_CLASS, Status
 from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
-    from stromboli.engine.explanation.wait_cause import Cause, Gate
-    from stromboli.engine.explanation.wait_gates import WaitCauses
+    from stromboli.engine.explanation.diagnosis import Diagnosis, Gate
+    from stromboli.engine.explanation.wait_gates import Diagnoses
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.task import Task
@@ -47,15 +47,15 @@ def reportable(session: Session) -> list[Job]:
     return sorted((job for job in candidates if job.visible), key=lambda job: job.id)
 
 
-def report_outcome(session: Session, causes: WaitCauses, totals: QueueTotals) -> None:
+def report_outcome(session: Session, diagnoses: Diagnoses, totals: QueueTotals) -> None:
     """Decide what is written about jobs, pods and queues."""
     for job in reportable(session):
         phase = names.GROUP_PENDING
         with session.reporting():
-            phase = _report_job(session, causes, job)
+            phase = _report_job(session, diagnoses, job)
         _note_settled(session, job, phase)
     with session.reporting():
-        _report_invisible(session, causes)
+        _report_invisible(session, diagnoses)
     if session.changed or session.journal:
         with session.reporting():
             _report_queues(session, totals)
@@ -87,13 +87,13 @@ def _note_settled(session: Session, job: Job, phase: str) -> None:
 # -- jobs
 
 
-def _report_job(session: Session, causes: WaitCauses, job: Job) -> str:
+def _report_job(session: Session, diagnoses: Diagnoses, job: Job) -> str:
     """Report a job and its pods; gives its phase."""
     phase = _phase(job, _is_unschedulable(session, job))
     if job.native is not None and not job.tasks:
         return phase  # none of its pods are ours: it may be for another scheduler
     _report_ignored(session, job)
-    messages = JobMessages(causes, job)
+    messages = JobMessages(diagnoses, job)
     written = _report_status(session, job, phase, messages)
     if phase in (names.GROUP_UNKNOWN, names.GROUP_PENDING, names.GROUP_INQUEUE):
         _report_waiting(session, job, messages)
@@ -199,12 +199,12 @@ def _report_native(session: Session, job: Job, messages: JobMessages) -> bool:
     return True
 
 
-def _report_invisible(session: Session, causes: WaitCauses) -> None:
+def _report_invisible(session: Session, diagnoses: Diagnoses) -> None:
     """Tell PodGroups and pods that no cycle sees that the PodGroup or its queue is missing."""
     changed, jobs = session.changed, session.cluster.jobs
     candidates = jobs.values() if changed.everything else changed.jobs
     for job in sorted((job for job in candidates if not job.visible), key=lambda job: job.id):
-        messages = JobMessages(causes, job)
+        messages = JobMessages(diagnoses, job)
         if job.group is not None and messages.cause is not None:
             session.set_condition(job, names.CONDITION_UNSCHEDULABLE, names.NOT_ENOUGH_RESOURCES)
             _report_status(session, job, job.phase, messages)
@@ -387,15 +387,15 @@ class WaitCondition(NamedTuple):
 class JobMessages:
     """The messages about one job, each made once."""
 
-    def __init__(self, causes: WaitCauses, job: Job):
-        self.cause = causes.of(job)
+    def __init__(self, diagnoses: Diagnoses, job: Job):
+        self.cause = diagnoses.of(job)
         """None if the job does not wait."""
-        self.sentence = self.cause.sentence(job) if self.cause else ""
+        self.sentence = self.cause.sentence_about(job) if self.cause else ""
         """`Job train waits: ...`; empty if it does not."""
-        self._causes = causes
+        self._diagnoses = diagnoses
         self._job = job
         self._group: str | None = None
-        self._verdicts = causes.verdicts(job)
+        self._verdicts = diagnoses.verdicts(job)
         self._waiting: dict[int, WaitCondition] = {}
         self._promises: dict[str, str] = {}
 
@@ -412,7 +412,7 @@ class JobMessages:
         key = id(self._verdicts.get(task))
         condition = self._waiting.get(key)
         if condition is None:
-            cause = self._causes.of_task(self._job, task)
+            cause = self._diagnoses.of_task(self._job, task)
             message = self._message(cause, readiness(self._job))
             condition = self._waiting[key] = WaitCondition(names.UNSCHEDULABLE, message)
         return condition
@@ -432,8 +432,8 @@ class JobMessages:
             self._promises[volcano] = self._message(self.cause, volcano)
         return self._promises[volcano]
 
-    def _message(self, cause: Cause | None, volcano: str) -> str:
+    def _message(self, cause: Diagnosis | None, volcano: str) -> str:
         if cause is None:
             return volcano
-        sentence = self.sentence if cause is self.cause else cause.sentence(self._job)
+        sentence = self.sentence if cause is self.cause else cause.sentence_about(self._job)
         return wait_message(sentence, volcano)

@@ -32,6 +32,7 @@ from stromboli.engine.points import (
     union_of_first_tier,
     vote,
 )
+from stromboli.model.remedy import NO_REMEDY, Remedy, remedy_of
 from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ class _InvalidFields(NamedTuple):
     """One word for programs, as in a condition: `NotEnoughTasks`."""
     message: str
     """A sentence for its user."""
-    remedy: str = ""
-    """What would make it valid."""
+    remedy: Remedy = NO_REMEDY
+    """What would make it valid: a text, or a `Remedy` with a second text for `stromboli plan`."""
     summary: str = ""
     """The message without numbers that move, if it has any."""
 
@@ -70,14 +71,14 @@ class Invalid(_InvalidFields):
     __slots__ = ()
 
     def __new__(
-        cls, reason: str, message: str, remedy: str = "", summary: str = "", *, way_out: str = ""
+        cls, reason: str, message: str, remedy: str | Remedy = "", summary: str = "", *, way_out: str = ""
     ) -> Invalid:
-        return super().__new__(cls, reason, message, remedy or way_out, summary)
+        return super().__new__(cls, reason, message, remedy_of(remedy or way_out), summary)
 
     @property
     def way_out(self) -> str:
         """The older name of `remedy`."""
-        return self.remedy
+        return self.remedy.steady_text()
 
 
 class HeldBack(NamedTuple):

@@ -34,7 +34,7 @@ from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.engine.waiting.unrepeatable_reads import UnrepeatableReads
 from stromboli.model.cluster import Cluster, Dirty, Refused
 from stromboli.model.job import SubJob
-from stromboli.model.remedy import Remedy
+from stromboli.model.remedy import Remedy, remedy_of
 from stromboli.model.reservations import Reservation
 from stromboli.model.status import Status
 from stromboli.model.task import Condition
@@ -63,7 +63,7 @@ class Advice(NamedTuple):
     """What is wrong with a job that was left out, without numbers that move, and what would help."""
 
     summary: str
-    remedy: str
+    remedy: Remedy
 
 
 class EnqueueRefusal(NamedTuple):
@@ -334,8 +334,7 @@ class Session(Transaction):
             unmet = unmet_by_task(self, task)
         if unmet is None:
             return None
-        remedy = Remedy(unmet.remedy, unmet.remedy_in_plans)
-        return Verdict(text=unmet.message, requirement=unmet.requirement, remedy=remedy)
+        return Verdict(text=unmet.message, requirement=unmet.requirement, remedy=unmet.remedy)
 
     def shape_key(self, task: Task) -> Hashable:
         """All that node functions read of a task."""
@@ -506,7 +505,7 @@ class Session(Transaction):
         ]
 
     def leave_out(
-        self, job: Job, message: str, remedy: str = "", summary: str = "", *, way_out: str = ""
+        self, job: Job, message: str, remedy: str | Remedy = "", summary: str = "", *, way_out: str = ""
     ) -> None:
         """A job is not placed in this cycle: all that explains the job says why.
 
@@ -514,8 +513,7 @@ class Session(Transaction):
         `remedy`.
         """
         self.objections[job] = message
-        if remedy or way_out or summary:
-            self.advice[job] = Advice(summary or message, remedy or way_out)
+        self.advice[job] = Advice(summary or message, remedy_of(remedy or way_out))
 
     def write(self, target: Job | SubJob | Task | Queue, field: str, value: Any) -> None:
         """Set a field of the model once the cycle has come to its end."""

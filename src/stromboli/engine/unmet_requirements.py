@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api.types.scheduling import NetworkTopology
 from stromboli.engine.topology.left_out_hyper_nodes import correct_left_out, left_out
+from stromboli.model.remedy import Remedy
 from stromboli.model.requirements.group_demands import network_topologies
 from stromboli.model.requirements.placement_requirement import (
     HARD_NETWORK_TOPOLOGY,
@@ -37,9 +38,7 @@ class Unmet(NamedTuple):
 
     requirement: str
     message: str
-    remedy: str
-    remedy_in_plans: str = ""
-    """What would help in `stromboli plan`, if that differs."""
+    remedy: Remedy
 
 
 def unmet_by_job(session: Session, job: Job) -> Unmet | None:
@@ -73,7 +72,7 @@ def ignored(session: Session, job: Job) -> list[str]:
         return []
     demands = (*job.group_demands, *job.task_demands, *queue_demands)
     unmet = nsmallest(MOST_NAMES, _not_honoured(session, demands, hard=False))
-    return [f"{each.message}: {each.remedy}" for each in unmet]
+    return [f"{each.message}: {each.remedy.steady_text()}" for each in unmet]
 
 
 def _not_honoured(session: Session, demands: tuple[Demand, ...], hard: bool) -> Iterator[Unmet]:
@@ -83,31 +82,31 @@ def _not_honoured(session: Session, demands: tuple[Demand, ...], hard: bool) -> 
 
 
 def _unmet(demand: Demand) -> Unmet:
-    return Unmet(demand.requirement.name, demand.text, demand.requirement.way_out)
+    return Unmet(demand.requirement.name, demand.text, Remedy(demand.requirement.way_out))
 
 
 def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand) -> Unmet | None:
     """Hard means hard: it takes HyperNodes, a tier that they know and a plugin (spec 01 7.3)."""
     requirement, tree = demand.requirement, session.cluster.hyper_nodes
-    problems, ways_out = [], []
+    problems, remedies = [], []
     tier, name = topology.highest_tier_allowed, topology.highest_tier_name
     if not tree:
         problems.append("the cluster has no HyperNodes")
         problems.append(left_out(tree, lambda _: True))
-        ways_out.append(correct_left_out(tree, lambda _: True) or "create HyperNodes")
+        remedies.append(correct_left_out(tree, lambda _: True) or "create HyperNodes")
     elif tier is None and name not in tree.tier_of_name:
         known = sorted(tree.tier_of_name)
         problems.append("no HyperNode has a tier with that name")
         problems.append(left_out(tree, lambda spec: spec.tier_name == name))
-        ways_out.append(f"use one of: {', '.join(known[:MOST_NAMES])}" if known else "name the tiers")
-    ways_out.append("set mode: soft to allow any placement")
+        remedies.append(f"use one of: {', '.join(known[:MOST_NAMES])}" if known else "name the tiers")
+    remedies.append("set mode: soft to allow any placement")
     if requirement.name not in session.rules.honoured:
         problems.append(requirement.unmet)
-        ways_out = [requirement.way_out]  # the others would not be enough
+        remedies = [requirement.way_out]  # the others would not be enough
     if not problems:
         return None
     message = f"{demand.asks}: {' and '.join(filter(None, problems))}"
-    return Unmet(requirement.name, message, ", or ".join(ways_out))
+    return Unmet(requirement.name, message, Remedy(", or ".join(remedies)))
 
 
 def unreachable_tier(session: Session, job: Job) -> Unmet | None:
@@ -122,8 +121,8 @@ def unreachable_tier(session: Session, job: Job) -> Unmet | None:
             within = partial(_within, tier)
             bad, correct = left_out(tree, within), correct_left_out(tree, within)
             message = f"{demand.asks}: {problem}" + (f", and {bad}" if bad else "")
-            way_out = f"{correct}, or allow a higher tier" if correct else "allow a higher tier"
-            return Unmet(demand.requirement.name, message, way_out)
+            remedy = f"{correct}, or allow a higher tier" if correct else "allow a higher tier"
+            return Unmet(demand.requirement.name, message, Remedy(remedy))
     return None
 
 
@@ -143,10 +142,8 @@ def _unmet_volume(session: Session, task: Task, demand: Demand) -> Unmet | None:
     """All claims must be bound, and some plugin must know from where their volumes can be reached."""
     objects, honoured = session.cluster.objects, session.rules.honoured
     if VOLUME_BINDING.name not in honoured and (problem := unbound_problem(objects, task)):
-        if problem.remedy is CREATE_CLAIM:
-            texts = CREATE_CLAIM.steady_text(task), CREATE_CLAIM.current_text(task)
-            return Unmet(VOLUME_BINDING.name, problem.text, *texts)
-        return Unmet(VOLUME_BINDING.name, problem.text, VOLUME_BINDING.way_out)
+        remedy = CREATE_CLAIM if problem.remedy is CREATE_CLAIM else Remedy(VOLUME_BINDING.way_out)
+        return Unmet(VOLUME_BINDING.name, problem.text, remedy)
     if VOLUME_TOPOLOGY.name not in honoured and any(map(is_restricted, bound_volumes(objects, task))):
         return _unmet(demand._replace(requirement=VOLUME_TOPOLOGY))
     return None

@@ -1,4 +1,4 @@
-"""What would help a task that is refused: written by the filter or ledger that refuses, made when it is reported."""
+"""What would help a task or job that is refused: written where it is refused, made when it is reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What would help a task that is refused; functions are called only when the remedy is reported."""
+    """What would help; functions are called only when the remedy is reported, and only about tasks."""
 
     text: RemedyText = ""
     """Without numbers that move, for conditions and events: `label a node with disk=ssd`."""
@@ -36,17 +36,22 @@ class Remedy:
     rank: Rank | Callable[[Task], Rank] = Rank.CAUSE
     """How much the refusal explains."""
 
-    def steady_text(self, task: Task) -> str:
+    def steady_text(self, task: Task | None = None) -> str:
         """The remedy for conditions and events; empty if none is known."""
-        return self.text if isinstance(self.text, str) else self.text(task)
+        return _made(self.text, task)
 
-    def current_text(self, task: Task) -> str:
+    def current_text(self, task: Task | None = None) -> str:
         """The remedy with the numbers of the moment."""
-        text = self.in_numbers if isinstance(self.in_numbers, str) else self.in_numbers(task)
-        return text or self.steady_text(task)
+        return _made(self.in_numbers, task) or self.steady_text(task)
 
     def rank_for(self, task: Task) -> Rank:
         return self.rank if isinstance(self.rank, Rank) else self.rank(task)
+
+
+def _made(text: RemedyText, task: Task | None) -> str:
+    if isinstance(text, str):
+        return text
+    return text(task) if task is not None else ""
 
 
 NO_REMEDY = Remedy()

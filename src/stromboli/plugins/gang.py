@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from stromboli.api import names
-from stromboli.engine.explanation.wait_cause import waits
-from stromboli.engine.explanation.ways_out import missing_pods_way_out
+from stromboli.engine.explanation.diagnosis import missing_pods_remedy, waits
 from stromboli.engine.outcome import releasing_with_node, reportable, scheduled_count
 from stromboli.engine.plugin import Bound, Eviction, Invalid, Plugin
 from stromboli.engine.points import Vote, in_turn
@@ -13,8 +12,8 @@ from stromboli.model.job import Job, SubJob
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
-_TASKS_WAY_OUT = "create the missing pods or lower spec.minTaskMember"
-_SUB_GROUPS_WAY_OUT = "create the missing pods or lower minSubGroups of spec.subGroupPolicy"
+_MORE_PODS = "create the missing pods or lower spec.minTaskMember"
+_MORE_SUB_GROUPS = "create the missing pods or lower minSubGroups of spec.subGroupPolicy"
 
 
 class Gang(Plugin):
@@ -25,13 +24,14 @@ class Gang(Plugin):
 
     def job_valid(self, job: Job) -> Invalid | None:
         if not job.roles_valid:
-            return Invalid(names.NOT_ENOUGH_PODS_OF_TASK, names.TOO_FEW_PODS_OF_TASK, _TASKS_WAY_OUT)
+            return Invalid(names.NOT_ENOUGH_PODS_OF_TASK, names.TOO_FEW_PODS_OF_TASK, _MORE_PODS)
         if not job.sub_groups_valid:
-            return Invalid(names.NOT_ENOUGH_PODS_OF_TASK, names.TOO_FEW_SUB_GROUPS, _SUB_GROUPS_WAY_OUT)
+            return Invalid(names.NOT_ENOUGH_PODS_OF_TASK, names.TOO_FEW_SUB_GROUPS, _MORE_SUB_GROUPS)
         if job.valid_count < job.minimum:
             text = names.TOO_FEW_TASKS.format(valid=job.valid_count, minimum=job.minimum)
             summary = names.TOO_FEW_TASKS_SUMMARY.format(minimum=job.minimum)
-            return Invalid(names.NOT_ENOUGH_TASKS, text, missing_pods_way_out(job), summary)
+            remedy = missing_pods_remedy(job, job.minimum - job.valid_count)
+            return Invalid(names.NOT_ENOUGH_TASKS, text, remedy, summary)
         return None
 
     def job_order(self, job: Job) -> int:

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Evict
-from stromboli.engine.explanation.backfill_causes import time_text
 from stromboli.engine.explanation.closest_domain import ClosestDomain
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.explanation.diagnosis import Diagnosis
+from stromboli.engine.explanation.quantities import time_text
 from stromboli.engine.plugin import Promise
 from stromboli.engine.topology.gang_domains import GangDomain
 from stromboli.policy.policy import Policy
@@ -132,7 +132,7 @@ def _decisions(report: Report) -> dict[str, Any]:
     }
 
 
-def _pending(waiting: WaitExplanation) -> dict[str, Any]:
+def _pending(waiting: Diagnosis) -> dict[str, Any]:
     keys = ("reason", "message", "hint", "counts", "pods", "queue")
     closest = {} if waiting.closest is None else {"closest": _closest(waiting.closest)}
     return {key: getattr(waiting, key) for key in keys} | closest

@@ -9,7 +9,7 @@ from msgspec import Struct
 from stromboli.api import names
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Event, Evict
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.plugin import Promise
 from stromboli.engine.topology.gang_domains import GangDomain, gang_domains
 
@@ -25,7 +25,7 @@ class Report(Struct):
     """Pods held for a node that is still being freed when the cycle ends."""
     phases: dict[str, str]
     """Of every PodGroup, after the cycle."""
-    pending: dict[str, WaitExplanation]
+    pending: dict[str, Diagnosis]
     """Jobs that wait, each with its reason."""
     evictions: list[Evict]
     seconds: dict[str, float]

@@ -6,7 +6,7 @@ from typing import Any
 
 from stromboli.engine.decisions import Event, PodCondition
 from stromboli.engine.explanation.closest_domain import DomainHolder
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.testing import World
 from tests.manifests import (
     Manifest,
@@ -46,7 +46,7 @@ def gang(name: str, count: int, tier: int | str = 1, **terms: Any) -> list[Manif
     return [group(name, count, **topology), *(pod(f"{name}-{n}", name, **terms) for n in range(count))]
 
 
-def why(made: World, name: str = "g", config: str = POLICY) -> WaitExplanation:
+def why(made: World, name: str = "g", config: str = POLICY) -> Diagnosis:
     return made.run(policy=config).pending[f"default/{name}"]
 
 

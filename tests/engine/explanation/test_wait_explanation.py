@@ -2,14 +2,13 @@
 
 import pytest
 
-from stromboli.engine.explanation.shortages import Holder, Shortage
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.explanation.diagnosis import Diagnosis, Holder, Shortage
 from stromboli.engine.plugin import Plugin
 from stromboli.model.queue import Queue
 from stromboli.testing import World
 
 
-def waiting(world: World, job: str = "default/a", policy: str = "basic") -> WaitExplanation:
+def waiting(world: World, job: str = "default/a", policy: str = "basic") -> Diagnosis:
     return world.run(policy=policy).pending[job]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from stromboli.api import names
 from stromboli.api.wait_messages import MAX_BYTES, headline, wait_message, wait_sentence
-from stromboli.engine.explanation.wait_cause import Gate
+from stromboli.engine.explanation.diagnosis import Gate
 from stromboli.engine.plugin import Plugin
 from stromboli.model.job import Job
 from stromboli.testing import World

@@ -2,7 +2,11 @@
 
 import pytest
 
-from stromboli.engine.explanation.subjects.explanation_document import JobExplanation
+from stromboli.engine.explanation.subjects.explanation_document import (
+    Explanation,
+    JobExplanation,
+    as_builtins,
+)
 from stromboli.engine.explanation.subjects.subject_lookup import look_up
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
@@ -81,7 +85,11 @@ def test_a_gang_without_room_is_told_what_is_short_where_and_who_holds_it_until_
     assert holding(job) == "room"
     assert job.wait is not None
     (short,) = job.wait.shortages
-    assert (short.resource, short.asked, short.available, short.missing) == ("cpu", "3", "2", "1")
+    assert (short.resource, *short.texts) == ("cpu", "3", "2", "1")
+    plain = as_builtins(Explanation(subjects=[job]))["subjects"][0]["wait"]
+    assert list(plain) == ["gate", "reason", "message", "hint", "shortages", "node_reasons"]
+    assert plain["shortages"] == [{"resource": "cpu", "asked": "3", "available": "2", "missing": "1"}]
+    assert plain["hint"] == job.wait.remedy
     (group,) = job.room
     assert (group.nodes, group.usable, group.fits) == (2, 2, 0)
     assert (group.largest_free["cpu"], group.lacks["cpu"]) == ("2", "1")

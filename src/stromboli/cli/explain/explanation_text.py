@@ -89,11 +89,11 @@ class SubjectText:
             self._line(
                 f"  {MARKS[gate.state]} {CHECKS.get(gate.gate, gate.gate)}: {gate.text}", STYLES[gate.state]
             )
-        if wait.hint:
-            self._line(f"  {wait.hint[:1].upper()}{wait.hint[1:]}")
+        if wait.remedy:
+            self._line(f"  {wait.remedy[:1].upper()}{wait.remedy[1:]}")
         if wait.shortages:
             self._title("Shortage")
-            rows = [[each.resource, each.asked, each.available, each.missing] for each in wait.shortages]
+            rows = [[each.resource, *each.texts] for each in wait.shortages]
             self._table(["RESOURCE", "REQUESTED", "FREE", "MISSING"], rows)
         self._print_room(job)
         self._print_holders(job)

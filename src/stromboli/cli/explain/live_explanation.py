@@ -18,10 +18,9 @@ from stromboli.cli.explain.own_objects import own_jobs
 from stromboli.cli.leader.leader_query import Unreachable, ask_leader
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.simulate.live_cluster import read_cluster
-from stromboli.engine.explanation.backfill_causes import time_text
+from stromboli.engine.explanation.quantities import time_text
 from stromboli.engine.explanation.subjects.event_history import HistoryEntry, history_of, without_wrappings
 from stromboli.engine.explanation.subjects.explanation_document import Explanation, JobExplanation, Subject
-from stromboli.engine.explanation.subjects.job_subject import wait_reason
 from stromboli.extensions import load_catalog
 from stromboli.kube.request import ApiError
 from stromboli.simulator.cluster_loading import load_objects
@@ -121,7 +120,7 @@ async def _within_rights(wish: ExplanationWish, session: ClusterSession, refusal
         await _add_events(session, job)
         answer = await _add_leader(session, job, explanation, wish.leader)
         if answer is not None and answer.explanation is not None:
-            job.wait = wait_reason(answer.explanation)
+            job.wait = answer.explanation
             job.summary = shown(f"{job.kind} {job.namespace}/{job.name} waits: {job.wait.message}")
         job.history.entries = without_wrappings(job.history.entries)
     explanation.warnings.append(

@@ -16,7 +16,7 @@ from stromboli.api.errors import printable
 from stromboli.cli.cli_errors import print_warning
 from stromboli.cli.simulate.assumption_text import assumption_sentences
 from stromboli.cli.simulate.moment_text import Clock, span_text
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.simulator.count_sentences import counted
 from stromboli.simulator.dangling_references import first_few
 from stromboli.simulator.what_if.run_differences import Eviction, Shift
@@ -129,7 +129,7 @@ class AnswerText:
                 moment = "it waits"
             self._line(f"  {moment}: {printable(_because(explanation))}")
             if self._wide or until is None:
-                self._line(f"      -> {printable(explanation.hint)}")
+                self._line(f"      -> {printable(explanation.remedy)}")
         if job.after:
             ends = [f"{name} ({self._clock.time(end)})" for name, end in reversed(job.after.items())]
             self._line(f"  its room comes from {', '.join(ends) if self._wide else first_few(ends)}")
@@ -223,6 +223,6 @@ class AnswerText:
         self._out.print(Text(text, style), soft_wrap=True)
 
 
-def _because(explanation: WaitExplanation) -> str:
+def _because(explanation: Diagnosis) -> str:
     reason, message = explanation.reason, explanation.message
     return message if message.startswith(reason) else f"{reason}: {message}"

@@ -88,7 +88,8 @@ class QueueController(Controller[str]):
         if not cycle:
             self._told.pop(queue.name, None)
             return None
-        text = names.QUEUE_PARENT_LOOP.format(queue=cycle[0], loop=format_cycle(cycle))
+        problem = names.QUEUE_PARENT_LOOP.format(queue=cycle[0], loop=format_cycle(cycle))
+        text = f"{problem}; {names.BREAK_LOOP}"
         if queue.name not in cycle:
             text = names.QUEUE_CUT_OFF.format(queue=queue.name, why=text)
         if self._told.get(queue.name) != text:

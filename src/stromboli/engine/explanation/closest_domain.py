@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from stromboli.engine.explanation.shortages import MOST_HOLDERS, amount_text
+from stromboli.engine.explanation.quantities import amount_text
 from stromboli.engine.placement.node_fit import slots_of
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import WEIGHT, Status
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
+
+
+SHOWN_HOLDERS = 3
 
 
 class DomainHolder(NamedTuple):
@@ -155,7 +158,7 @@ class DomainSearch:
                 for task in cluster.columns.nodes[row].tasks:
                     if WEIGHT[task.status].used and (task.job is None or task.job is not self._job):
                         held[task.job.key if task.job else f"pod {task.key}"] += int(task.request.get(dim, 0))
-            most = [(key, amount) for key, amount in held.most_common(MOST_HOLDERS) if amount > 0]
+            most = [(key, amount) for key, amount in held.most_common(SHOWN_HOLDERS) if amount > 0]
             if most:
                 name = cluster.dims.names[dim]
                 return tuple(DomainHolder(key, name, _amount(cluster, dim, amount)) for key, amount in most)
@@ -169,7 +172,7 @@ def pods(count: int) -> str:
 
 def _first(nodes: Sequence[str]) -> str:
     """The first few names."""
-    return ", ".join([*nodes[:MOST_HOLDERS], *(["..."] if len(nodes) > MOST_HOLDERS else [])])
+    return ", ".join([*nodes[:SHOWN_HOLDERS], *(["..."] if len(nodes) > SHOWN_HOLDERS else [])])
 
 
 def _amount(cluster: Cluster, dim: int, amount: float) -> str:

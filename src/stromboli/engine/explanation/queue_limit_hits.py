@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
-from stromboli.engine.explanation.shortages import Holder, Shortage, amounts_text, resources_text, shortage
-from stromboli.engine.explanation.wait_cause import Cause, Details, FirstWaiting, waiting_count
-from stromboli.engine.explanation.ways_out import LESS_OR_NODES, had_room, least_request
+from stromboli.engine.explanation.diagnosis import (
+    Diagnosis,
+    FirstWaiting,
+    Holder,
+    Shortage,
+    shortage,
+    waiting_count,
+)
+from stromboli.engine.explanation.node_gates import LESS_OR_NODES, had_room, least_request
+from stromboli.engine.explanation.quantities import amounts_text, resources_text
 from stromboli.model.amounts import Amounts, Vector, minus, plus
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
@@ -19,6 +26,7 @@ if TYPE_CHECKING:
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
+_OVERUSED = "Queue overused"
 UNNAMED_REMEDY = "raise its weight, deserved or capability"
 
 
@@ -101,7 +109,7 @@ class QueueAnswer(NamedTuple):
     hit: Hit | None
 
 
-class QueueLimitCauses:
+class QueueLimitGate:
     """Limits of queues that keep jobs waiting; the rules are asked once for tasks of one shape in one queue."""
 
     def __init__(self, session: Session, first_waiting: FirstWaiting):
@@ -109,7 +117,7 @@ class QueueLimitCauses:
         self._first_waiting = first_waiting
         self._answers: dict[Hashable, QueueAnswer] = {}
 
-    def of_job(self, job: Job) -> Cause | None:
+    def of_job(self, job: Job) -> Diagnosis | None:
         """The limit of its queue that keeps a job waiting, if one does."""
         session, queue, task = self._session, job.queue, self._first_waiting(job)
         if queue is None or task is None:
@@ -125,7 +133,7 @@ class QueueLimitCauses:
         else:
             return None
         never = hit.never(session, most) if hit and (most := _never_enough(session, job, task, hit)) else ""
-        return _cause(session, job, queue, hit, message, never)
+        return _diagnosis(session, job, queue, hit, message, never)
 
     def _answer(self, queue: Queue, task: Task) -> QueueAnswer:
         session, job = self._session, task.job
@@ -140,26 +148,32 @@ class QueueLimitCauses:
         return self._answers[key]
 
 
-def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: str, never: str) -> Cause:
+def _diagnosis(
+    session: Session, job: Job, queue: Queue, hit: Hit | None, message: str, never: str
+) -> Diagnosis:
     if hit is None:
         summary = f'queue "{queue.name}" has used up its share'
-        way_out = f"wait for its jobs to end or {UNNAMED_REMEDY}"
+        remedy = f"wait for its jobs to end or {UNNAMED_REMEDY}"
     else:
-        summary, remedy = hit.summary, hit.remedy
+        summary = hit.summary
         joint = " or" if hit.can_be_raised else ","
-        way_out = never or f"wait for jobs to end{joint} {remedy}"
+        remedy = never or f"wait for jobs to end{joint} {hit.remedy}"
 
-    def details() -> Details:
+    def measure() -> Diagnosis:
         asked = amounts_text(session.cluster.dims, job.pending)
         held = amounts_text(session.cluster.dims, session.uncommitted.held.get(queue, queue.held))
-        remedy = hit.remedy if hit else UNNAMED_REMEDY
-        way_out = f"wait for its jobs to end or {remedy}" if held else remedy
-        hint = never or f"it requests {asked} and the queue holds {held or 'nothing'}: {way_out}"
-        text = f"{message}: {hit.text(session, queue)}" if hit else message
-        shortages, holders = (hit.shortages(session), hit.holders(session)) if hit else ((), ())
-        return Details("Queue overused", text, hint, {}, shortages, holders)
+        raised = hit.remedy if hit else UNNAMED_REMEDY
+        next_step = f"wait for its jobs to end or {raised}" if held else raised
+        return Diagnosis(
+            "queue-limits",
+            _OVERUSED,
+            f"{message}: {hit.text(session, queue)}" if hit else message,
+            never or f"it requests {asked} and the queue holds {held or 'nothing'}: {next_step}",
+            shortages=hit.shortages(session) if hit else (),
+            holders=hit.holders(session) if hit else (),
+        )
 
-    return Cause("queue-limits", summary, way_out, details)
+    return Diagnosis("queue-limits", _OVERUSED, summary, remedy, measure=measure)
 
 
 def _claimed_by_gang(session: Session, job: Job) -> Amounts:

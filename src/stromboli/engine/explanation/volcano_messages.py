@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
-from stromboli.engine.explanation.wait_cause import WAITING, waiting_count
+from stromboli.engine.explanation.diagnosis import WAITING, waiting_count
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:

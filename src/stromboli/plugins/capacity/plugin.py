@@ -34,6 +34,7 @@ from stromboli.plugins.capacity import queue_tree
 from stromboli.plugins.capacity.device_quota import DeviceQuota
 from stromboli.plugins.capacity.queue_tree import (
     OrderKey,
+    QueueFault,
     QueueShare,
     QueueTree,
     flat_queues,
@@ -349,28 +350,29 @@ class HierarchicalCapacity(Capacity):
 
     def job_valid(self, job: Job) -> Invalid | None:
         """A job whose queue is no leaf of the tree waits, with an event that says why (spec 02 D18)."""
-        why = self._objection(job)
-        if why is None:
+        fault = self._fault(job)
+        if fault is None:
             return None
-        self.session.record_event(job, "gate:capacity", names.WARNING, names.EVENT_UNSCHEDULABLE, why)
-        return Invalid(names.EVENT_UNSCHEDULABLE, why)
+        self.session.record_event(job, "gate:capacity", names.WARNING, names.EVENT_UNSCHEDULABLE, fault.text)
+        return Invalid(names.EVENT_UNSCHEDULABLE, fault.text, fault.remedy, fault.problem)
 
     def job_enqueueable(self, job: Job) -> Vote:
         invalid = self.job_valid(job)
         if invalid is None:
             return super().job_enqueueable(job)
-        self.session.leave_out(job, invalid.message)
+        self.session.leave_out(job, invalid.message, invalid.remedy, invalid.summary)
         return Vote.REJECT
 
-    def _objection(self, job: Job) -> str | None:
+    def _fault(self, job: Job) -> QueueFault | None:
+        """Why the queue of a job takes none."""
         share = self._tree.of(job.queue)
         if share is None:
             return self._tree.detached.get(job.queue) if job.queue else None
         if not share.children:
             return None
-        return names.QUEUE_HAS_CHILDREN.format(
-            queue=share.queue.name, children=" or ".join(_first_quoted(share.children))
-        )
+        problem = names.QUEUE_HAS_CHILDREN.format(queue=share.queue.name)
+        remedy = names.USE_CHILDREN.format(children=" or ".join(_first_quoted(share.children)))
+        return QueueFault(problem, remedy)
 
 
 def _first_quoted(children: list[str]) -> list[str]:

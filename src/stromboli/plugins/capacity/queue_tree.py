@@ -108,7 +108,7 @@ class QueueTree(NamedTuple):
     """Every queue's share, and why some queues have none."""
 
     shares: dict[Queue, QueueShare]
-    detached: dict[Queue, str]
+    detached: dict[Queue, QueueFault]
     """Queues that are not connected to the root, each with what is wrong and how to fix it."""
     warnings: list[ShareWarning]
 
@@ -192,19 +192,35 @@ def _inherited(own: Amounts, parents: Amounts) -> Amounts:
 # -- the ancestors of each queue, and queues that are not connected to the root
 
 
+class QueueFault(NamedTuple):
+    """Why a queue takes no jobs, and what would help."""
+
+    problem: str
+    remedy: str
+    joint: str = ": "
+
+    @property
+    def text(self) -> str:
+        return f"{self.problem}{self.joint}{self.remedy}"
+
+    def below(self, queue: Queue) -> QueueFault:
+        """The fault of a queue that this one cuts off from the root."""
+        return self._replace(problem=names.QUEUE_CUT_OFF.format(queue=queue.name, why=self.problem))
+
+
 class QueuePaths(NamedTuple):
     """Every queue is in one of the two dicts."""
 
     ancestors: dict[Queue, tuple[Queue, ...]]
     """Of queues connected to the root: the parent first, the root last."""
-    detached: dict[Queue, str]
+    detached: dict[Queue, QueueFault]
     """Of the others: what is wrong, and how to fix it."""
 
 
 def queue_paths(queues: dict[str, Queue]) -> QueuePaths:
     """Follow the parents of queues that exist; a bad parent detaches the queues below it, and no others."""
     paths = QueuePaths({}, {})
-    causes: dict[Queue, str] = {}
+    causes: dict[Queue, QueueFault] = {}
     for name in sorted(queues):
         for queue in reversed(_unknown_ancestors(queues[name], queues, paths)):
             if queue in paths.ancestors or queue in paths.detached:
@@ -213,11 +229,11 @@ def queue_paths(queues: dict[str, Queue]) -> QueuePaths:
             if parent in paths.ancestors and len(paths.ancestors[parent]) < MAX_QUEUE_DEPTH:
                 paths.ancestors[queue] = (parent, *paths.ancestors[parent])
             elif parent in paths.ancestors:
-                text = names.QUEUE_TOO_DEEP.format(queue=queue.name, most=MAX_QUEUE_DEPTH)
-                paths.detached[queue] = text
+                problem = names.QUEUE_TOO_DEEP.format(queue=queue.name, most=MAX_QUEUE_DEPTH)
+                paths.detached[queue] = QueueFault(problem, names.SET_HIGHER_PARENT)
             else:
                 causes[queue] = causes.get(parent, paths.detached[parent])
-                paths.detached[queue] = names.QUEUE_CUT_OFF.format(queue=queue.name, why=causes[queue])
+                paths.detached[queue] = causes[queue].below(queue)
     return paths
 
 
@@ -233,7 +249,8 @@ def _unknown_ancestors(queue: Queue, queues: dict[str, Queue], paths: QueuePaths
         if queue.name == ROOT:
             paths.ancestors[queue] = ()
         elif queue.parent not in queues:
-            paths.detached[queue] = names.QUEUE_PARENT_MISSING.format(queue=queue.name, parent=queue.parent)
+            remedy = names.CREATE_PARENT.format(queue=queue.name, parent=queue.parent)
+            paths.detached[queue] = QueueFault(names.QUEUE_PARENT_MISSING.format(queue=queue.name), remedy)
         else:
             queue = queues[queue.parent]
     return list(unknown)
@@ -243,7 +260,8 @@ def _detach_loop(members: list[Queue], paths: QueuePaths) -> None:
     cycle = [member.name for member in members]
     for index, queue in enumerate(members):
         loop = format_cycle(cycle, index)
-        paths.detached[queue] = names.QUEUE_PARENT_LOOP.format(queue=queue.name, loop=loop)
+        problem = names.QUEUE_PARENT_LOOP.format(queue=queue.name, loop=loop)
+        paths.detached[queue] = QueueFault(problem, names.BREAK_LOOP, "; ")
 
 
 # -- inconsistent shares of queues: logged, and otherwise without effect (spec 03 8.1)

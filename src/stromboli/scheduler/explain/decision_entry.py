@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from stromboli.engine.explanation.backfill_causes import time_text
+from stromboli.engine.explanation.quantities import time_text
 from stromboli.engine.explanation.subjects.event_history import HistoryEntry
 
 EntryKind = Literal[

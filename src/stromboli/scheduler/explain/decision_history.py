@@ -157,11 +157,11 @@ class DecisionHistory:
             job = cluster.jobs.get(decision.job)
             if job is None or decision.reason != names.EVENT_UNSCHEDULABLE or decision.topic != "outcome":
                 continue
-            cause = outcome.causes.of(job)
+            cause = outcome.diagnoses.of(job)
             if cause is not None:
                 promised = cause.gate == "backfill" and rules.promised(job) is not None
                 kind: EntryKind = "promised" if promised else "waits"
-                self._add(job, DecisionEntry(now, kind, cause.summary[:LONGEST_TEXT]))
+                self._add(job, DecisionEntry(now, kind, cause.message[:LONGEST_TEXT]))
         self.sweep(cluster, now)
 
     def note_failure(self, job: Job, decision: Bind | Evict, why: str, now: float) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.explanation.subjects.event_history import History
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
 
 
 class PromisedStart(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -39,7 +39,7 @@ class LeaderAnswer(Struct, frozen=True, rename="camel", omit_defaults=True):
     """The name of the PodGroup that is told of, if it is one."""
     phase: str = ""
     queue: str = ""
-    explanation: WaitExplanation | None = None
+    explanation: Diagnosis | None = None
     """Why the job waits; none if it does not."""
     pod: str = ""
     """Of a pod that waits: why, in a sentence."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from stromboli.engine.explanation.diagnosis import waits
 from stromboli.engine.explanation.subjects.event_history import History
-from stromboli.engine.explanation.wait_cause import waits
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import VOLCANO_GROUP, Job, JobId
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStart
@@ -16,7 +16,7 @@ from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStar
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
     from stromboli.engine.explanation.closest_domain import ClosestDomain
-    from stromboli.engine.explanation.wait_explanation import WaitExplanation
+    from stromboli.engine.explanation.diagnosis import Diagnosis
     from stromboli.model.cluster import Cluster
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
@@ -101,7 +101,7 @@ class ObjectAnswers:
         )
 
 
-def _for_namespace(explanation: WaitExplanation | None, namespace: str) -> WaitExplanation | None:
+def _for_namespace(explanation: Diagnosis | None, namespace: str) -> Diagnosis | None:
     """An explanation that does not name who holds room in other namespaces."""
     if explanation is None or explanation.closest is None:
         return explanation
@@ -109,7 +109,7 @@ def _for_namespace(explanation: WaitExplanation | None, namespace: str) -> WaitE
     return replace(explanation, message=message, closest=_closest(explanation.closest, namespace))
 
 
-def _without_others(text: str, explanation: WaitExplanation | None, namespace: str) -> str:
+def _without_others(text: str, explanation: Diagnosis | None, namespace: str) -> str:
     """A text without names of jobs in other namespaces, if it tells of the closest domain."""
     closest = explanation.closest if explanation is not None else None
     return text if closest is None else text.replace(closest.text, _closest(closest, namespace).text)

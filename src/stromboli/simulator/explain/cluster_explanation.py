@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome
-from stromboli.engine.explanation.backfill_causes import time_text
-from stromboli.engine.explanation.node_causes import LARGER_THAN_CLUSTER
+from stromboli.engine.explanation.node_gates import LARGER_THAN_CLUSTER
+from stromboli.engine.explanation.quantities import time_text
 from stromboli.engine.explanation.subjects.event_history import History
 from stromboli.engine.explanation.subjects.explained_subject import explain_found
 from stromboli.engine.explanation.subjects.explanation_document import (

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import msgspec
 
 from stromboli.api import names
+from stromboli.engine.explanation.quantities import NodeGroupNames
 from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
-from stromboli.engine.explanation.subjects.quantity_texts import NodeGroupNames
 from stromboli.engine.placement.node_fit import slots
 from stromboli.model.cluster import Cluster
 from stromboli.model.node_columns import Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf, isfinite
 
-from stromboli.engine.explanation.backfill_causes import time_text
+from stromboli.engine.explanation.quantities import time_text
 from stromboli.engine.explanation.subjects.eviction_answers import BETWEEN_QUEUES, EVICTING, WITHIN_QUEUE
 from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
 from stromboli.engine.explanation.subjects.resource_holders import expected_end

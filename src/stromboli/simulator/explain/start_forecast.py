@@ -6,7 +6,7 @@ from collections.abc import Collection
 from math import isfinite
 
 from stromboli.engine.catalog import Catalog
-from stromboli.engine.explanation.backfill_causes import time_text
+from stromboli.engine.explanation.quantities import time_text
 from stromboli.engine.explanation.subjects.explanation_document import StartForecast
 from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.model.cluster import Cluster

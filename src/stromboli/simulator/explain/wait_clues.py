@@ -15,7 +15,7 @@ from stromboli.engine.explanation.subjects.room_by_nodes import WaitingKind, wai
 
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
-    from stromboli.engine.explanation.wait_explanation import WaitExplanation
+    from stromboli.engine.explanation.diagnosis import Diagnosis
     from stromboli.engine.waiting.room_waits import RoomWaits
     from stromboli.model.job import Job, JobId
     from stromboli.model.node_columns import Bools, Ints
@@ -31,7 +31,7 @@ class WaitClues:
     """About one job after a cycle; the tasks and nodes are those of the cluster, the arrays are copies."""
 
     id: JobId
-    wait: WaitExplanation
+    wait: Diagnosis
     tasks: list[Task]
     needed: int
     """How many of them must start together, at least."""
@@ -50,7 +50,7 @@ class WaitClues:
     """Limits of its queue, and of those above, that leave too little for all its pods."""
 
 
-def wait_clues(outcome: Outcome, job: Job, wait: WaitExplanation) -> WaitClues:
+def wait_clues(outcome: Outcome, job: Job, wait: Diagnosis) -> WaitClues:
     """To be asked before the cluster changes again."""
     session = outcome.session
     tasks = waiting_tasks(job)
@@ -69,7 +69,7 @@ def wait_clues(outcome: Outcome, job: Job, wait: WaitExplanation) -> WaitClues:
         idle=session.cluster.columns.idle.copy(),
         usable=usable,
         reasons={
-            reason.text for verdict in outcome.causes.verdicts(job).values() for reason in verdict.reasons
+            reason.text for verdict in outcome.diagnoses.verdicts(job).values() for reason in verdict.reasons
         },
         waits=session.waits,
     )

@@ -64,7 +64,7 @@ def _job(answer: Answer, job: SubmittedJobAnswer) -> dict[str, Any]:
                 **_moment(answer, "until", until),
                 "reason": wait.explanation.reason,
                 "message": wait.explanation.message,
-                "hint": wait.explanation.hint,
+                "hint": wait.explanation.remedy,
             }
             for wait, until in zip(job.waits, untils, strict=False)
         ],

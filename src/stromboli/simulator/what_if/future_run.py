@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Outcome
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.policy.policy import Policy
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.runs.run_record import RunRecord
@@ -24,7 +24,7 @@ class Wait:
     """Why a job waits from a moment on, in seconds from the present."""
 
     since: float
-    explanation: WaitExplanation
+    explanation: Diagnosis
 
 
 @dataclass(slots=True)

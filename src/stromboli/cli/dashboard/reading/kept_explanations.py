@@ -20,8 +20,8 @@ from stromboli.kube.request import ApiError, NoResponse
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
     from stromboli.cli.dashboard.watched_cluster import WatchedCluster
+    from stromboli.engine.explanation.diagnosis import Diagnosis
     from stromboli.engine.explanation.subjects.explanation_document import Explanation
-    from stromboli.engine.explanation.wait_explanation import WaitExplanation
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ async def full_explanation(
     )
 
 
-async def leaders_explanation(session: ClusterSession, namespace: str, group: str) -> WaitExplanation | None:
+async def leaders_explanation(session: ClusterSession, namespace: str, group: str) -> Diagnosis | None:
     """Why the leading scheduler says that a PodGroup waits; None if it does not, or does not answer at once."""
     try:
         async with asyncio.timeout(LEADER_TIMEOUT):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from stromboli.api import names
-from stromboli.engine.explanation.backfill_causes import time_text
+from stromboli.engine.explanation.quantities import time_text
 
 if TYPE_CHECKING:
     from stromboli.model.job import Job

@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from stromboli.engine.explanation.diagnosis import waiting_count, waits
+from stromboli.engine.explanation.quantities import quantities, quantity
 from stromboli.engine.explanation.subjects.explanation_document import (
     JobExplanation,
     PodCounts,
@@ -16,15 +18,13 @@ from stromboli.engine.explanation.subjects.explanation_document import (
 )
 from stromboli.engine.explanation.subjects.job_subject import job_explanation
 from stromboli.engine.explanation.subjects.node_subject import node_explanation
-from stromboli.engine.explanation.subjects.quantity_texts import quantities, quantity
 from stromboli.engine.explanation.subjects.resource_holders import holding_jobs, holding_tasks
-from stromboli.engine.explanation.wait_cause import waiting_count, waits
 from stromboli.engine.queue_limits import deserved_share, own_capability, own_limits
 from stromboli.model.amounts import Amounts, excess
 from stromboli.model.dimensions import PODS
 
 if TYPE_CHECKING:
-    from stromboli.engine.explanation.subjects.ended_cycle import EndedCycle
+    from stromboli.engine.explanation.diagnosis import EndedCycle
     from stromboli.engine.explanation.subjects.subject_lookup import Found
     from stromboli.engine.session import Session
     from stromboli.model.job import Job

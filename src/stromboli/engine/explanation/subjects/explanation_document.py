@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field
 
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.explanation.subjects.event_history import History
 
 SCHEMA = 1
@@ -47,27 +48,6 @@ class GateState(Struct):
     gate: str
     state: Literal["passed", "holds", "unknown"]
     text: str
-
-
-class ResourceShortage(Struct):
-    """A resource of which more is asked for than there is."""
-
-    resource: str
-    asked: str
-    available: str
-    missing: str
-
-
-class WaitReason(Struct):
-    """Why it waits: the gate, in a few words, in a sentence with numbers, and the usual way out."""
-
-    gate: str
-    reason: str
-    message: str
-    hint: str = ""
-    shortages: list[ResourceShortage] = []
-    node_reasons: dict[str, int] = {}
-    """Nodes per reason."""
 
 
 class NodeGroupRoom(Struct):
@@ -201,7 +181,8 @@ class JobExplanation(SubjectBase, kw_only=True, tag="job", tag_field="subject"):
     pods: PodCounts
     requests: list[PodRequest] = []
     gates: list[GateState] = []
-    wait: WaitReason | None = None
+    wait: Diagnosis | None = None
+    """Measured."""
     room: list[NodeGroupRoom] = []
     hyper_nodes: list[HyperNodeRoom] = []
     holders: list[ResourceHolder] = []
@@ -318,4 +299,24 @@ class Explanation(Struct, kw_only=True):
 def as_builtins(explanation: Explanation) -> dict[str, Any]:
     """Plain data, for JSON and YAML."""
     document: dict[str, Any] = msgspec.to_builtins(explanation)
+    for subject, plain in zip(explanation.subjects, document["subjects"], strict=True):
+        if isinstance(subject, JobExplanation) and subject.wait is not None:
+            plain["wait"] = _wait_document(subject.wait)
     return document
+
+
+def _wait_document(wait: Diagnosis) -> dict[str, Any]:
+    return {
+        "gate": wait.gate,
+        "reason": wait.reason,
+        "message": wait.message,
+        "hint": wait.remedy,
+        "shortages": [
+            {"resource": short.resource, **dict(zip(_AMOUNTS, short.texts, strict=True))}
+            for short in wait.shortages
+        ],
+        "node_reasons": wait.counts,
+    }
+
+
+_AMOUNTS = ("asked", "available", "missing")

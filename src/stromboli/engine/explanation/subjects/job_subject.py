@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.decisions import Bind
-from stromboli.engine.explanation.backfill_causes import time_text
+from stromboli.engine.explanation.diagnosis import WAITING
+from stromboli.engine.explanation.quantities import quantities, time_text
 from stromboli.engine.explanation.subjects.event_history import history_of_job
 from stromboli.engine.explanation.subjects.eviction_answers import EvictionAnswers
 from stromboli.engine.explanation.subjects.explanation_document import (
@@ -19,11 +19,8 @@ from stromboli.engine.explanation.subjects.explanation_document import (
     PodCounts,
     PodPlace,
     PodRequest,
-    ResourceShortage,
     State,
-    WaitReason,
 )
-from stromboli.engine.explanation.subjects.quantity_texts import quantities
 from stromboli.engine.explanation.subjects.resource_holders import (
     expected_end,
     holding_tasks,
@@ -35,14 +32,11 @@ from stromboli.engine.explanation.subjects.room_by_nodes import (
     node_group_rooms,
     waiting_kinds,
 )
-from stromboli.engine.explanation.wait_cause import WAITING
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.explanation.shortages import Shortage
-    from stromboli.engine.explanation.subjects.ended_cycle import EndedCycle
-    from stromboli.engine.explanation.wait_explanation import WaitExplanation
+    from stromboli.engine.explanation.diagnosis import Diagnosis, EndedCycle
     from stromboli.engine.session import Session
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job
@@ -86,7 +80,7 @@ def job_explanation(
     return explained
 
 
-def job_state(outcome: EndedCycle, job: Job, wait: WaitExplanation | None) -> State:
+def job_state(outcome: EndedCycle, job: Job, wait: Diagnosis | None) -> State:
     """Whether it waits, starts with what the cycle decided, or runs."""
     counts, held = job.counts, holding_tasks(job)
     enough = job.ready_count - counts[Status.ALLOCATED] >= max(job.minimum, 1)
@@ -106,7 +100,7 @@ def job_state(outcome: EndedCycle, job: Job, wait: WaitExplanation | None) -> St
     return "empty"
 
 
-def short_dims(session: Session, wait: WaitExplanation, kinds: Sequence[WaitingKind]) -> list[int]:
+def short_dims(session: Session, wait: Diagnosis, kinds: Sequence[WaitingKind]) -> list[int]:
     """What is short: as the explanation says, else what no node has enough of, else all that is asked for."""
     dims = session.cluster.dims
     named = [dims.index[each.resource] for each in wait.shortages if each.resource in dims.index]
@@ -130,21 +124,9 @@ def waiting_tasks(job: Job) -> list[Task]:
     return sorted(tasks, key=lambda task: task.order)
 
 
-def wait_reason(wait: WaitExplanation) -> WaitReason:
-    """Why a job waits, as the document has it."""
-    return WaitReason(
-        gate=wait.gate,
-        reason=wait.reason,
-        message=wait.message,
-        hint=wait.hint,
-        shortages=[_shortage(each) for each in wait.shortages],
-        node_reasons=dict(wait.counts),
-    )
-
-
-def _add_wait(outcome: EndedCycle, job: Job, wait: WaitExplanation, explained: JobExplanation) -> None:
+def _add_wait(outcome: EndedCycle, job: Job, wait: Diagnosis, explained: JobExplanation) -> None:
     session = outcome.session
-    explained.wait = wait_reason(wait)
+    explained.wait = wait
     explained.gates = gate_states(job, wait)
     tasks = waiting_tasks(job)
     if not tasks or wait.gate not in ROOM_GATES or not len(session.cluster.columns):
@@ -158,14 +140,6 @@ def _add_wait(outcome: EndedCycle, job: Job, wait: WaitExplanation, explained: J
     usable = np.logical_or.reduce([kind.usable for kind in kinds])
     explained.holders = resource_holders(session, tasks[0], short_dims(session, wait, kinds), usable)
     explained.evicting = EvictionAnswers(session, tasks[0]).policy_text
-
-
-def _shortage(short: Shortage) -> ResourceShortage:
-    texts = [
-        resource_list({short.resource: amount})[short.resource] for amount in (short.asked, short.available)
-    ]
-    missing = resource_list({short.resource: max(short.missing, 0)})[short.resource]
-    return ResourceShortage(short.resource, texts[0], texts[1], missing)
 
 
 def _pod_counts(job: Job) -> PodCounts:
@@ -276,7 +250,7 @@ _PLACE = {
 _NAMES = ("PodGroup", "queue", "admission", "gang", "rules", "share", "room")
 
 
-def gate_states(job: Job, wait: WaitExplanation) -> list[GateState]:
+def gate_states(job: Job, wait: Diagnosis) -> list[GateState]:
     """All gates; those behind the one that holds it, or that it has not reached, are unknown."""
     holding = _PLACE.get(wait.gate, 6)
     told = [_group(job), _queue(job), _admission(job), _gang(job)]

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.api.node_state import node_state
+from stromboli.engine.explanation.diagnosis import first_waiting, waiting_count
+from stromboli.engine.explanation.quantities import quantities, quantity
 from stromboli.engine.explanation.subjects.explanation_document import NodeExplanation, NodeShare, WaitingJob
-from stromboli.engine.explanation.subjects.quantity_texts import quantities, quantity
 from stromboli.engine.explanation.subjects.resource_holders import holding_jobs
-from stromboli.engine.explanation.wait_cause import first_waiting, waiting_count
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import WEIGHT
 
 if TYPE_CHECKING:
-    from stromboli.engine.explanation.subjects.ended_cycle import EndedCycle
+    from stromboli.engine.explanation.diagnosis import EndedCycle
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Node

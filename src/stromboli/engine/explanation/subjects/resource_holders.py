@@ -6,10 +6,9 @@ import heapq
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from stromboli.engine.explanation.backfill_causes import time_text
+from stromboli.engine.explanation.quantities import quantities, time_text
 from stromboli.engine.explanation.subjects.eviction_answers import EvictionAnswers
 from stromboli.engine.explanation.subjects.explanation_document import HoldingJob, ResourceHolder
-from stromboli.engine.explanation.subjects.quantity_texts import quantities
 from stromboli.model.amounts import Amounts, shift
 from stromboli.model.status import WEIGHT, Status
 from stromboli.model.time_limits import queue_limit, time_limit

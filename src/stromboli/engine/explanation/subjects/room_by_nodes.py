@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.engine.explanation.closest_domain import DomainSearch
+from stromboli.engine.explanation.quantities import NodeGroupNames, quantities
 from stromboli.engine.explanation.subjects.explanation_document import HyperNodeRoom, NodeGroupRoom
-from stromboli.engine.explanation.subjects.quantity_texts import NodeGroupNames, quantities
 from stromboli.engine.placement.node_fit import slots
 from stromboli.model.dimensions import PODS
 

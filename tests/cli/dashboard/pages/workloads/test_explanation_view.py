@@ -15,6 +15,7 @@ from stromboli.cli.dashboard.pages.workloads.explanation_view import (
     source_note,
 )
 from stromboli.cli.dashboard.reading.kept_explanations import KnownExplanation
+from stromboli.engine.explanation.diagnosis import Diagnosis, Shortage
 from stromboli.engine.explanation.subjects.event_history import HistoryEntry, history_of
 from stromboli.engine.explanation.subjects.explanation_document import (
     Explanation,
@@ -28,9 +29,7 @@ from stromboli.engine.explanation.subjects.explanation_document import (
     PodRequest,
     Remedy,
     ResourceHolder,
-    ResourceShortage,
     StartForecast,
-    WaitReason,
 )
 from tests.cli.dashboard.view_requests import HOSTILE, NOW, view_request
 from tests.manifests import group
@@ -52,7 +51,7 @@ def explanation(text: str = "a text", count: int = 1) -> JobExplanation:
         pods=PodCounts(4, 4, 4),
         requests=[PodRequest(4, amounts, text)],
         gates=[GateState("room", "holds", text)],
-        wait=WaitReason("room", text, text, text, [ResourceShortage("cpu", "4", "2", text)], {text: 3}),
+        wait=Diagnosis("nodes", text, text, text, {text: 3}, (Shortage(text, 4000, 2000),)),
         room=[NodeGroupRoom(text, 5, 4, 1, amounts, amounts, amounts)],
         hyper_nodes=[HyperNodeRoom("h1", 1, 4, 1, 4, amounts, ["default/other"])],
         holders=[ResourceHolder("default/other", "research", 2, 1, amounts, not_evicted=text)] * count,

@@ -21,13 +21,13 @@ from stromboli.cli.dashboard.reading.kept_explanations import (
     full_explanation,
     leaders_explanation,
 )
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.explanation.subjects.explanation_document import (
     JobExplanation,
     ObjectChange,
     Remedy,
     Resources,
 )
-from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
 LINES_SHOWN = 30
@@ -59,10 +59,10 @@ async def wait_card(request: ViewRequest, namespace: str, group: str, known: str
     return card("Why it waits", notes(_reasons(said, known), "reason"), note=more, wide=True)
 
 
-def _reasons(said: WaitExplanation | None, known: str) -> list[Markup | str]:
+def _reasons(said: Diagnosis | None, known: str) -> list[Markup | str]:
     if said is None:
         return [short_text(known)]
-    texts = [said.message, said.hint]
+    texts = [said.message, said.remedy]
     return [short_text(text, 600) for text in texts if text]
 
 
@@ -154,14 +154,14 @@ class ExplanationMarkup:
             )
             for gate in job.gates
         )
-        hint = notes([short_text(job.wait.hint, 600)]) if job.wait.hint else Markup("")
-        return card("Gates that it has to pass", element("ol", *gates, class_="gates"), hint, wide=True)
+        remedy = notes([short_text(job.wait.remedy, 600)]) if job.wait.remedy else Markup("")
+        return card("Gates that it has to pass", element("ol", *gates, class_="gates"), remedy, wide=True)
 
     def _shortages(self, job: JobExplanation) -> Markup:
-        if job.wait is None or not (job.wait.shortages or job.wait.node_reasons):
+        if job.wait is None or not (job.wait.shortages or job.wait.counts):
             return Markup("")
         rows = [
-            [shortened(cell, 80) for cell in (each.resource, each.asked, each.available, each.missing)]
+            [shortened(cell, 80) for cell in (each.resource, *each.texts)]
             for each in job.wait.shortages[:LINES_SHOWN]
         ]
         table = (
@@ -170,8 +170,7 @@ class ExplanationMarkup:
             else Markup("")
         )
         reasons = [
-            f"{count:,} nodes: {reason}"
-            for reason, count in list(job.wait.node_reasons.items())[:LINES_SHOWN]
+            f"{count:,} nodes: {reason}" for reason, count in list(job.wait.counts.items())[:LINES_SHOWN]
         ]
         return card("What is short", table, notes(shortened(text, 300) for text in reasons), wide=True)
 

@@ -8,11 +8,13 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from stromboli.api import names
 from stromboli.engine.explanation.closest_domain import DomainSearch, pods
-from stromboli.engine.explanation.shortages import amounts_text, largest_holders, resources_text
-from stromboli.engine.explanation.wait_cause import Cause, Details
-from stromboli.engine.explanation.ways_out import LESS_OR_NODES
+from stromboli.engine.explanation.diagnosis import Diagnosis, largest_holders
+from stromboli.engine.explanation.node_gates import LESS_OR_NODES
+from stromboli.engine.explanation.quantities import amounts_text, resources_text
 from stromboli.engine.topology.confinement import placed, possible_domains
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.left_out_hyper_nodes import left_out, without_nodes
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
 GANG_ACTIONS = ("gangpreempt", "consolidate")
 """Actions that make room for a gang within a domain."""
 LESS = "request less"
-_ROOM = (names.INSUFFICIENT.format(""), names.POD_NUMBER_EXCEEDED)
-"""How reasons of nodes begin that more room would cure."""
-
 _USE_NODES = "uncordon nodes, remove their taints or allow its pods to use them"
 _LOST = (
     "the nodes of its other pods were deleted, so its domain is unknown",
@@ -53,10 +52,10 @@ class _Size(Enum):
     TOO_SMALL = 2
 
 
-class TopologyCauses:
-    """Causes of jobs for which the search found no domain, from what it left behind."""
+class TopologyGate:
+    """Jobs for which the search found no domain, from what it left behind."""
 
-    def __init__(self, session: Session, by_size: Callable[[Job], Cause | None]):
+    def __init__(self, session: Session, by_size: Callable[[Job], Diagnosis | None]):
         self._session = session
         self._by_size = by_size
         self._asked = AskedPods(session)
@@ -64,22 +63,22 @@ class TopologyCauses:
         self._empty: dict[int, str] = {}
         self._lacking: dict[frozenset[tuple[Shape, int]], Amounts] = {}
 
-    def of_job(self, job: Job) -> Cause | None:
+    def of_job(self, job: Job) -> Diagnosis | None:
         """By the job or the sub-group that found no domain with room; none if that is not what holds the job."""
         unit = self._unit(job)
         if unit is None:
             return None
         if label_key(job):
-            return self._by_size(job) or self._cause(job, job, partial(self._label_words, job))
+            return self._by_size(job) or self._diagnosis(job, job, partial(self._label_words, job))
         for limited in (unit, job):
             limit = self._session.network_topology(limited)
             if limit is not None and limit < self._session.cluster.hyper_nodes.top.tier:
-                return self._by_size(job) or self._cause(
+                return self._by_size(job) or self._diagnosis(
                     job, limited, partial(self._hyper_node_words, limited, limit)
                 )
         return self._by_size(job) or self._without_room(unit) if job in self._session.without_domain else None
 
-    def _without_room(self, unit: Job | SubJob) -> Cause | None:
+    def _without_room(self, unit: Job | SubJob) -> Diagnosis | None:
         """Of a job that may be anywhere and was not tried, since all nodes together have too little room."""
         asked = self._asked.of(unit).tasks
         key = frozenset(Counter(task.shape for task in asked).items())
@@ -91,16 +90,16 @@ class TopologyCauses:
             return None
         reasons = [names.INSUFFICIENT.format(dims.names[dim]) for dim in dims.ordered(short)]
         summary = f"nodes are unavailable: {', '.join(reasons)}"
-        way_out = f"wait until enough {resources_text(dims, short)} is free, {LESS_OR_NODES}"
+        remedy = f"wait until enough {resources_text(dims, short)} is free, {LESS_OR_NODES}"
         if self._asked.of(unit).more_than_needed:
             summary = (
                 f"all nodes together have no capacity for {self._asked.of(unit).text}: {', '.join(reasons)}"
             )
-            way_out = f"{SET_MINIMUM}, {way_out}"
-        details = partial(self._room_details, unit, reasons[0], way_out)
-        return Cause("nodes", summary, way_out, details)
+            remedy = f"{SET_MINIMUM}, {remedy}"
+        steady = Diagnosis("nodes", reasons[0], summary, remedy)
+        return replace(steady, measure=partial(self._capacity_numbers, unit, steady))
 
-    def _room_details(self, unit: Job | SubJob, reason: str, way_out: str) -> Details:
+    def _capacity_numbers(self, unit: Job | SubJob, steady: Diagnosis) -> Diagnosis:
         session, search = self._session, DomainSearch(self._session, self._asked.of(unit).tasks)
         top, dims = session.cluster.hyper_nodes.top, session.cluster.dims
         lacking = search.lacking(top)
@@ -108,7 +107,7 @@ class TopologyCauses:
         text = f"{room} and lack {amounts_text(dims, lacking)}" if lacking else room
         if self._asked.of(unit).more_than_needed:
             text += f"; {PLUGIN} requires capacity for {self._asked.of(unit).text}"
-        return Details(reason, text, way_out, holders=largest_holders(session.cluster, dims.ordered(lacking)))
+        return replace(steady, message=text, holders=largest_holders(session.cluster, dims.ordered(lacking)))
 
     def _unit(self, job: Job) -> Job | SubJob | None:
         """The job, or the sub-group of it, that found no domain."""
@@ -117,13 +116,13 @@ class TopologyCauses:
             unit = session.without_domain[job]
             return unit if isinstance(unit, SubJob) and unit.policy is not None else job
         for task, verdict in session.verdicts.get(job, {}).items():
-            if verdict.hyper_node and self._would_be_let_in(task, verdict):
+            if verdict.hyper_node and self._would_be_admitted(task, verdict):
                 return task.sub_job if task.sub_job is not None and task.sub_job.policy is not None else job
         return None
 
-    def _would_be_let_in(self, task: Task, verdict: Verdict) -> bool:
+    def _would_be_admitted(self, task: Task, verdict: Verdict) -> bool:
         """Whether more room would help; a verdict is about the nodes of one domain, and others may let the task in."""
-        lacks_room = any(reason.text.startswith(_ROOM) for reason in verdict.reasons)
+        lacks_room = any(reason.curable for reason in verdict.reasons)
         return lacks_room or bool(self._session.reachable(task, confined=False).any())
 
     # -- words without numbers that move
@@ -209,21 +208,22 @@ class TopologyCauses:
 
     # -- numbers, when somebody asks
 
-    def _cause(self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]]) -> Cause:
-        summary, way_out = words(_farther_apart(unit))
-        return Cause("topology", summary, way_out, partial(self._details, job, unit, words))
+    def _diagnosis(self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]]) -> Diagnosis:
+        reason = "No domain with room" if label_key(job) else "No HyperNode with room"
+        steady = Diagnosis("topology", reason, *words(_farther_apart(unit)))
+        return replace(steady, measure=partial(self._numbers, job, unit, words, reason))
 
-    def _details(self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]]) -> Details:
-        summary, way_out = words(_farther_apart(unit))
+    def _numbers(
+        self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]], reason: str
+    ) -> Diagnosis:
+        summary, remedy = words(_farther_apart(unit))
         closest = DomainSearch(self._session, self._asked.of(unit).tasks).closest(self._candidates(job, unit))
         if closest is not None:
             summary = f"{summary}; closest: {closest.text}"
-        if label_key(job):
-            return Details("No domain with room", summary, way_out, closest=closest)
-        if closest is not None:
+        if closest is not None and not label_key(job):
             wider = self._wider(unit)
-            way_out = f"{wider}: {way_out}" if wider else f"{self._all_nodes(unit)}: {words(LESS)[1]}"
-        return Details("No HyperNode with room", summary, way_out, closest=closest)
+            remedy = f"{wider}: {remedy}" if wider else f"{self._all_nodes(unit)}: {words(LESS)[1]}"
+        return Diagnosis("topology", reason, summary, remedy, closest=closest)
 
     def _wider(self, unit: Job | SubJob) -> str:
         """Where it would have room if it might be farther apart; empty if nowhere."""

@@ -1,18 +1,42 @@
-"""Amounts of the model as quantities that users read."""
+"""Amounts and times of the model as users read them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 
 from stromboli.api import names
+from stromboli.api.go_scalars import rfc3339
 from stromboli.api.node_state import is_gpu
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.model.cluster import Cluster
-from stromboli.model.dimensions import PODS
+from stromboli.model.dimensions import PODS, Dimensions
 from stromboli.model.node_columns import Node
 
 INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+LATEST_TIME = 253402300799.0
+"""The last second of the year 9999, which is as far as times can be written."""
+
+
+def time_text(seconds: float) -> str:
+    """A moment as Kubernetes writes it."""
+    return rfc3339(datetime.fromtimestamp(int(min(seconds, LATEST_TIME)), UTC))
+
+
+def amounts_text(dims: Dimensions, amounts: Mapping[int, float]) -> str:
+    """`cpu 4, memory 8Gi`."""
+    return ", ".join(amount_text(dims, dim, amounts[dim]) for dim in dims.ordered(amounts) if dim != PODS)
+
+
+def resources_text(dims: Dimensions, rows: Iterable[int]) -> str:
+    """`cpu and memory`."""
+    return " and ".join(dims.names[dim] for dim in dims.ordered(rows) if dim != PODS)
+
+
+def amount_text(dims: Dimensions, dim: int, amount: float) -> str:
+    name = dims.names[dim]
+    return f"{name} {resource_list({name: int(amount)})[name]}"
 
 
 def quantities(

@@ -1,0 +1,208 @@
+"""Why a job waits: the gate that it has not passed, what is short, and what would help, as one value.
+
+A gate makes a diagnosis without numbers that move: it stays the same as long as the gate and what is short do, so a
+cluster that waits writes nothing. Conditions and events are rendered from that. `measured` is the same with the numbers
+of the moment, made only when it is asked for: `stromboli plan`, `explain`, the dashboard and the leader render that.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from stromboli.api.resources.resource_lists import resource_list
+from stromboli.api.wait_messages import wait_sentence
+from stromboli.engine.explanation.closest_domain import SHOWN_HOLDERS, ClosestDomain
+from stromboli.model.remedy import Remedy
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.engine.decisions import Decision
+    from stromboli.engine.session import Session
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.dimensions import Dimensions
+    from stromboli.model.job import Job
+    from stromboli.model.task import Task
+
+Gate = Literal[
+    "cycle",
+    "pod-group",
+    "queue",
+    "requirements",
+    "pipeline",
+    "backfill",
+    "validity",
+    "scheduling-gates",
+    "enqueue",
+    "topology",
+    "nodes",
+    "policy",
+    "queue-limits",
+    "gang",
+]
+"""What a job has to pass before it starts."""
+WAITING = (Status.PENDING, Status.ALLOCATED, Status.PIPELINED)
+"""Statuses of tasks that wait: what is allocated and not bound when a cycle ends is taken back."""
+MORE = "run `stromboli plan` for details"
+"""Where no remedy is known."""
+FirstWaiting = Callable[["Job"], "Task | None"]
+"""`first_waiting`, asked once for each job and cycle."""
+
+
+class Shortage(NamedTuple):
+    """A resource of which more is requested than there is."""
+
+    resource: str
+    asked: int
+    available: int
+
+    @property
+    def missing(self) -> int:
+        return self.asked - self.available
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """What is asked for, available and missing, as quantities."""
+        name, amounts = self.resource, (self.asked, self.available, max(self.missing, 0))
+        asked, available, missing = (resource_list({name: amount})[name] for amount in amounts)
+        return asked, available, missing
+
+
+class Holder(NamedTuple):
+    """A queue that holds some of what is short."""
+
+    queue: str
+    resource: str
+    amount: int
+
+
+class Diagnosis(Struct, frozen=True):
+    """Why a job waits."""
+
+    gate: Gate
+    reason: str
+    """A few words, the same for all jobs that wait for this."""
+    message: str
+    """What holds the job and what is short."""
+    remedy: str = field(name="hint", default="")
+    """What would help."""
+    counts: dict[str, int] = {}
+    """Nodes per reason, where nodes were looked at."""
+    shortages: tuple[Shortage, ...] = ()
+    holders: tuple[Holder, ...] = ()
+    pods: int = 0
+    """How many pods of the job wait."""
+    queue: str = ""
+    summary: str = ""
+    """Of a measured diagnosis: the message without numbers that move."""
+    sentence: str = ""
+    """The same with the remedy, as conditions and events have it."""
+    closest: ClosestDomain | None = None
+    """The domain that comes closest to having capacity, of a gang that must keep to one."""
+    measure: Callable[[], Diagnosis] | UnsetType = UNSET
+    """Makes the same with the numbers of the moment, if it has any."""
+
+    @property
+    def hint(self) -> str:
+        """The older name of `remedy`."""
+        return self.remedy
+
+    def measured(self) -> Diagnosis:
+        """The same with the numbers of the moment."""
+        return self if isinstance(self.measure, UnsetType) else self.measure()
+
+    def sentence_about(self, job: Job) -> str:
+        """`Job train waits: MESSAGE; REMEDY`."""
+        owner = job.owner
+        subject = f"{owner.kind} {owner.name}" if owner else f"PodGroup {job.name}"
+        if job.group is None:
+            subject = "This pod"
+        elif job.ready_count - job.counts[Status.ALLOCATED] >= job.minimum > 0:
+            subject = f"The rest of {subject}"
+        short = below_minimum_text(job)
+        return wait_sentence(
+            subject, f"{short}: {self.message}" if short else self.message, self.remedy or MORE
+        )
+
+
+class EndedCycle(Protocol):
+    """The outcome of a cycle, while the cluster is as the cycle left it."""
+
+    @property
+    def decisions(self) -> list[Decision]: ...
+
+    @property
+    def session(self) -> Session: ...
+
+    def explain(self, job: Job) -> Diagnosis | None:
+        """Why a job waits; none if it does not."""
+
+    def explain_task(self, task: Task) -> str:
+        """Why one pod waits, in a sentence; empty if it does not."""
+
+
+# -- what is short, and the queues that hold it
+
+
+def shortage(dims: Dimensions, dim: int, asked: float, available: float) -> Shortage:
+    return Shortage(dims.names[dim], int(asked), max(int(available), 0))
+
+
+def largest_holders(cluster: Cluster, dims: Iterable[int]) -> tuple[Holder, ...]:
+    """The queues that hold most of each resource."""
+    holders: list[Holder] = []
+    for dim in dims:
+        name = cluster.dims.names[dim]
+        held = [Holder(queue.name, name, int(queue.held.get(dim, 0))) for queue in cluster.queues.values()]
+        largest = heapq.nlargest(SHOWN_HOLDERS, held, key=lambda holder: holder.amount)
+        holders += [holder for holder in largest if holder.amount > 0]
+    return tuple(holders)
+
+
+# -- whether and how a job waits
+
+
+def below_minimum_text(job: Job) -> str:
+    """`it runs below its minimum (1 of 2 pods)` for a job that was started and lost pods; else empty."""
+    ready = job.ready_count - job.counts[Status.ALLOCATED]
+    if not job.has_started or (ready >= job.minimum and not job.below_minimum):
+        return ""
+    missing = f"too few pods of a {'subgroup' if job.roles_ready else 'task'}"
+    if ready < job.minimum:
+        missing = f"{ready} of {job.minimum} pods"
+    return f"it runs below its minimum ({missing})"
+
+
+def waits(job: Job) -> bool:
+    """Whether pods of a job are not placed, or there are none and no controller is about to make them."""
+    if job.tasks or job.group is None or job.minimum <= 0:
+        return waiting_count(job) > 0
+    return job.owner is None or job.waits_for_queue
+
+
+def waiting_count(job: Job) -> int:
+    counts = job.counts
+    return counts[Status.PENDING] + counts[Status.ALLOCATED] + counts[Status.PIPELINED]
+
+
+def first_waiting(job: Job) -> Task | None:
+    """The first of the tasks that wait, in an order that does not depend on what was tried."""
+    if len(job.tasks) == 1:
+        return next((task for task in job.tasks.values() if task.status in WAITING), None)
+    tasks = (task for status in WAITING for task in job.by_status[status])
+    return min(tasks, key=lambda task: task.order, default=None)
+
+
+def short_text(text: str) -> str:
+    """A text without its particulars."""
+    return text.split(":", 1)[0].split(", ", 1)[0]
+
+
+def missing_pods_remedy(job: Job, missing: int) -> Remedy:
+    """What a gang with too few pods needs; the minimum of a native group cannot be changed, only of a new one."""
+    field = "spec.minMember" if job.native is None else "schedulingPolicy.gang.minCount in a new PodGroup"
+    pods = f"{missing} more pod{'s' if missing > 1 else ''}"
+    return Remedy(f"create the missing pods or lower {field}", f"create {pods} or lower {field}")

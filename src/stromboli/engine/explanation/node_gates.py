@@ -1,0 +1,367 @@
+"""Why no node takes the pods of a job, from the verdicts of the search for nodes, and what would help."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from stromboli.api import names
+from stromboli.engine.explanation.diagnosis import (
+    Diagnosis,
+    FirstWaiting,
+    Holder,
+    Shortage,
+    largest_holders,
+    short_text,
+    shortage,
+)
+from stromboli.engine.explanation.quantities import amount_text, amounts_text, resources_text
+from stromboli.engine.job_needs import SelectedNodeSizes
+from stromboli.engine.placement.verdict import FIT, Reason, Verdict
+from stromboli.model.constraints.node_selection import matching_nodes, selection_remedy, selects_nodes
+from stromboli.model.dimensions import PODS
+from stromboli.model.remedy import Rank
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stromboli.engine.session import Session
+    from stromboli.model.amounts import Amounts
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.job import Job
+    from stromboli.model.shape import Shape
+    from stromboli.model.task import Task
+
+
+SHOWN_REASONS, SHOWN_REMEDIES = 4, 2
+"""How many reasons of nodes, and remedies for them, a sentence names."""
+LARGER_THAN_ANY_NODE = "Larger than any node"
+"""The reason of a pod that no end of other pods lets start."""
+LARGER_THAN_CLUSTER = "Larger than the cluster"
+"""The reason of a job that no end of other jobs lets start."""
+LESS_OR_NODES = "add nodes or request less"
+_POD_LIMIT = "every node is at its pod limit: wait or add nodes"
+_NOT_ENOUGH_NODES = "even empty nodes fit fewer of its pods than the {minimum} that must start together"
+_NO_USABLE_NODE = "no usable node is large enough for its pod, even when empty"
+UNKNOWN_REMEDY = "change the nodes, or the requirements of its pods"
+
+
+def no_nodes(session: Session, job: Job) -> Diagnosis | None:
+    """There is no node at all."""
+    if len(session.cluster.columns):
+        return None
+    return Diagnosis("nodes", "No nodes", "the cluster has no nodes", "add nodes")
+
+
+class NodeGates:
+    """Diagnoses by verdict; tasks of one shape that meet the same reasons share their message and remedy."""
+
+    def __init__(self, session: Session, first_waiting: FirstWaiting):
+        self._session = session
+        self._first_waiting = first_waiting
+        self._ranks = ReasonRanks(session)
+        self._texts: dict[tuple[Any, ...], tuple[str, str]] = {}
+        self._reasoned: dict[Job, bool] = {}
+        """Of jobs that verdicts explain: whether any counts reasons; one without may only refer to another."""
+        self._too_large: dict[Shape, Diagnosis | None] = {}
+
+    def of_job(self, job: Job) -> Diagnosis | None:
+        """By the verdict on its first task for which nodes gave reasons, else by any; none if there is no verdict."""
+        verdicts = self._session.verdicts.get(job)
+        if not verdicts:
+            return None
+        reasoned = (task for task, verdict in verdicts.items() if verdict.reasons)
+        task = min(reasoned, key=lambda task: task.order, default=None)
+        self._reasoned[job] = task is not None
+        task = task or next(iter(verdicts))
+        return self._of_verdict(job, task, verdicts[task])
+
+    def of_task(self, job: Job, task: Task) -> Diagnosis | None:
+        """By the task's own verdict; none if it has none that says more than that of its job."""
+        verdict = self._session.verdicts.get(job, {}).get(task)
+        if verdict is None or job not in self._reasoned or (not verdict.reasons and self._reasoned[job]):
+            return None
+        return self._of_verdict(job, task, verdict)
+
+    def by_size(self, job: Job) -> Diagnosis | None:
+        """A pod is larger than any node, or those that must start together are larger than all nodes."""
+        session, task = self._session, self._first_waiting(job)
+        too_large = self._larger_than_any_node(task) if task else None
+        if task is not None and too_large is not None:
+            lacking = " and ".join(each.resource for each in too_large.shortages)
+            summary = f"no node is large enough for its {f'{lacking} request' if lacking else 'pods'}"
+            remedy = "request less, or add a larger node"
+            measure = partial(self._too_large_numbers, task, remedy)
+            return Diagnosis("nodes", LARGER_THAN_ANY_NODE, summary, remedy, measure=measure)
+        if task is not None and session.needs.is_hopeless(job) and selects_no_node(session.cluster, task):
+            return _no_match(task, len(session.cluster.columns))
+        return self._larger_than_cluster(job)
+
+    def _too_large_numbers(self, task: Task, remedy: str) -> Diagnosis:
+        """Of this very task: what is known by its shape names the first one that had it."""
+        numbers = larger_than_any_node(self._session.cluster, task)
+        if numbers is None:
+            return Diagnosis("nodes", LARGER_THAN_ANY_NODE, "", remedy)
+        return replace(numbers, message=numbers.remedy, remedy=remedy)
+
+    def _larger_than_any_node(self, task: Task) -> Diagnosis | None:
+        if task.shape not in self._too_large:
+            self._too_large[task.shape] = larger_than_any_node(self._session.cluster, task)
+        return self._too_large[task.shape]
+
+    def _larger_than_cluster(self, job: Job) -> Diagnosis | None:
+        """Of a job that could not start on empty nodes."""
+        if short := exceeds_cluster(self._session, job):
+            return _exceeding(self._session, job, short)
+        if not self._session.needs.is_hopeless(job):
+            return None
+        return Diagnosis("nodes", LARGER_THAN_CLUSTER, _too_few_nodes(job), LESS_OR_NODES)
+
+    def _of_verdict(self, job: Job, task: Task, verdict: Verdict) -> Diagnosis:
+        reasons = tuple(sorted({reason.text for reason in verdict.reasons}))
+        together = bool(exceeds_cluster(self._session, job))
+        volumes = self._session.rules.shape_key(task) if task.volume_claims else ()
+        ranked = self._ranks.ranked(task, verdict)
+        hopeless = job.minimum if self._session.needs.is_hopeless(job) else 0
+        texts = tuple(reason.text for reason in ranked)
+        key = (task.shape, volumes, together, hopeless, reasons or (verdict.text,), texts)
+        if key not in self._texts:
+            listed = ", ".join(reasons[:SHOWN_REASONS]) + (", ..." if len(reasons) > SHOWN_REASONS else "")
+            summary = f"nodes are unavailable: {listed}" if reasons else verdict.message
+            self._texts[key] = (summary, self._remedy(job, task, ranked or verdict.as_reasons))
+        summary, remedy = self._texts[key]
+        measure = partial(self._numbers, task, verdict)
+        return Diagnosis("nodes", short_text(summary), summary, remedy, measure=measure)
+
+    def _remedy(self, job: Job, task: Task, reasons: Sequence[Reason]) -> str:
+        lacked = {reason.dim for reason in reasons}
+        short = [dim for dim in task.dims if dim != PODS and dim in lacked]
+        remedies = (
+            [self._capacity_remedy(job, task, short)]
+            if short and not selects_no_node(self._session.cluster, task)
+            else []
+        )
+        by_text = {reason.text: reason for reason in reasons}
+        remedies += filter(None, (_filter_remedy(task, by_text[text]) for text in sorted(by_text)))
+        return ", or ".join(list(dict.fromkeys(remedies))[:SHOWN_REMEDIES]) or UNKNOWN_REMEDY
+
+    def _capacity_remedy(self, job: Job, task: Task, short: list[int]) -> str:
+        resources = resources_text(self._session.cluster.dims, short)
+        if self._larger_than_any_node(task):
+            return f"no node is large enough: request less {resources} per pod or add larger nodes"
+        if larger := self._larger_than_cluster(job):
+            return _text_and_remedy(larger)
+        return f"wait until enough {resources} is free, {LESS_OR_NODES}"
+
+    def _numbers(self, task: Task, verdict: Verdict) -> Diagnosis:
+        first = (self._ranks.ranked(task, verdict) or verdict.as_reasons)[0]
+        numbers = self._numbers_of(task, first)
+        reason = numbers.reason or (first.text if verdict.reasons else short_text(verdict.message))
+        message = f"{task.name}: {verdict.message}"
+        return replace(numbers, reason=reason, message=message, counts=verdict.histogram())
+
+    def _numbers_of(self, task: Task, reason: Reason) -> Diagnosis:
+        """What would let a task find a node, given why it found none; with a reason if the job is too large."""
+        session, job = self._session, task.job
+        if reason.dim is None:
+            return _numbers(reason.remedy.current_text(task))
+        if too_large := larger_than_any_node(session.cluster, task):
+            return too_large
+        if job is not None and session.needs.is_hopeless(job) and (larger := self._larger_than_cluster(job)):
+            measured = larger.measured()
+            return measured if measured is not larger else replace(larger, remedy=_text_and_remedy(larger))
+        return _numbers(_POD_LIMIT) if reason.dim == PODS else _free_numbers(session, task, reason.dim)
+
+
+def _numbers(
+    remedy: str, shortages: tuple[Shortage, ...] = (), holders: tuple[Holder, ...] = (), reason: str = ""
+) -> Diagnosis:
+    """What would help a task, with what is short; its message is that of the verdict."""
+    return Diagnosis("nodes", reason, "", remedy, shortages=shortages, holders=holders)
+
+
+def _text_and_remedy(diagnosis: Diagnosis) -> str:
+    return f"{diagnosis.message}: {diagnosis.remedy}"
+
+
+def _filter_remedy(task: Task, reason: Reason) -> str:
+    """What would make a filter admit a task to a node; empty if the filter does not say."""
+    return _POD_LIMIT if reason.dim == PODS else reason.remedy.steady_text(task)
+
+
+# -- pods and gangs that are larger than any node, or than all nodes together
+
+
+def _no_match(task: Task, nodes: int) -> Diagnosis:
+    """The node selector of a pod matches no node."""
+    text, remedy = names.NODE_AFFINITY_MISMATCH, selection_remedy(task)
+    verdict = Verdict(nodes, (Reason(text, nodes, "", curable=False),))
+    message, counts = f"{task.name}: {verdict.message}", verdict.histogram()
+    measured = Diagnosis("nodes", text, message, remedy, counts)
+    return Diagnosis("nodes", text, f"nodes are unavailable: {text}", remedy, measure=lambda: measured)
+
+
+def _too_few_nodes(job: Job) -> str:
+    return _NOT_ENOUGH_NODES.format(minimum=job.minimum) if job.minimum > 1 else _NO_USABLE_NODE
+
+
+def _cluster_too_small(session: Session, short: list[int]) -> str:
+    resources = resources_text(session.cluster.dims, short)
+    return f"all nodes together have less {resources} than its pods that must start together request"
+
+
+def _exceeding(session: Session, job: Job, short: list[int]) -> Diagnosis:
+    requests = least_request(job)
+    asked = {dim: requests[dim] for dim in short}
+    steady = Diagnosis("nodes", LARGER_THAN_CLUSTER, _cluster_too_small(session, short), LESS_OR_NODES)
+
+    def measure() -> Diagnosis:
+        dims, total = session.cluster.dims, {dim: session.total.get(dim, 0) for dim in asked}
+        requested, there = amounts_text(dims, asked), amounts_text(dims, total)
+        return replace(
+            steady,
+            remedy=f"it requests {requested}, all nodes together have {there}: {LESS_OR_NODES}",
+            shortages=tuple(shortage(dims, dim, asked[dim], total[dim]) for dim in asked),
+        )
+
+    return replace(steady, measure=measure)
+
+
+def larger_than_any_node(cluster: Cluster, task: Task) -> Diagnosis | None:
+    """What a task asks for that no node which it selects has, even an empty one: of one resource or of all at once.
+
+    Its remedy says so in numbers.
+    """
+    columns, dims, selects = cluster.columns, cluster.dims, selects_nodes(task.shape.spec)
+    rows = np.flatnonzero(matching_nodes(columns, task.shape.spec))
+    if not len(rows):
+        return None
+    allocatable = columns.allocatable[:, rows]
+    most = {dim: int(allocatable[dim].max()) for dim in dims.ordered(task.request) if dim != PODS}
+    short = {dim: size for dim, size in most.items() if task.request[dim] > size}
+    if not short and columns.derived(SelectedNodeSizes).slots(task.shape):
+        return None
+    selected = " that it selects" if selects else ""
+    if not short:
+        asked = amounts_text(dims, {dim: amount for dim, amount in task.request.items() if amount > 0})
+        text = f"{task.name} requests {asked}, and no node{selected} has all of these"
+        return _numbers(text, reason=LARGER_THAN_ANY_NODE)
+    asked = amounts_text(dims, {dim: task.request[dim] for dim in short})
+    if len(short) == 1:
+        ((dim, size),) = short.items()
+        node = columns.nodes[rows[int(allocatable[dim].argmax())]].name
+        largest = f"the largest node{selected} ({node})"
+        text = f"{task.name} requests {asked}, {largest} has {amount_text(dims, dim, size)}"
+    else:
+        text = f"{task.name} requests {asked}, the most on one node{selected} is {amounts_text(dims, short)}"
+    shortages = tuple(shortage(dims, dim, task.request[dim], size) for dim, size in short.items())
+    return _numbers(text, shortages, reason=LARGER_THAN_ANY_NODE)
+
+
+def selects_no_node(cluster: Cluster, task: Task) -> bool:
+    """Whether no node has the labels that a task asks for."""
+    spec = task.shape.spec
+    return selects_nodes(spec) and not matching_nodes(cluster.columns, spec).any()
+
+
+def _free_numbers(session: Session, task: Task, dim: int) -> Diagnosis:
+    """How much a task asks for, and the most that one node had free when the actions had run."""
+    cluster, uncommitted = session.cluster, session.uncommitted
+    dims, idle = cluster.dims, (cluster.columns.idle if uncommitted.idle is None else uncommitted.idle)[dim]
+    request = task.request.get(dim, 0)
+    asked = amount_text(dims, dim, request)
+    if not len(idle):
+        text = f"it requests {asked}, and the cluster has no nodes"
+        return _numbers(text, (shortage(dims, dim, request, 0),))
+    row = int(idle.argmax())
+    if idle[row] >= request:
+        return _gang_numbers(session, task, dim, idle)
+    left, node = max(int(idle[row]), 0), cluster.columns.nodes[row].name
+    free = amount_text(dims, dim, left)
+    text = f"each pod requests {asked}; at most {free} is free on one node ({node})"
+    return _numbers(text, (shortage(dims, dim, request, left),), largest_holders(cluster, (dim,)))
+
+
+def _gang_numbers(session: Session, task: Task, dim: int, idle: NDArray[np.int64]) -> Diagnosis:
+    """Single pods would fit, but not all that must start together."""
+    cluster, job = session.cluster, task.job
+    if job is None:
+        return _numbers("")
+    left = int(idle.clip(min=0).sum())
+    wanted = job.pending.get(dim, 0)
+    asked, free = amount_text(cluster.dims, dim, wanted), amount_text(cluster.dims, dim, left)
+    fit, waiting = had_room(session, job), job.counts[Status.PENDING]
+    smallest = min(pending.request.get(dim, 0) for pending in job.by_status[Status.PENDING])
+    if smallest > 0:  # others may have taken room since then
+        fit = min(fit, int((idle.clip(min=0) // smallest).sum()))
+    scattered = " but fragmented" if wanted <= left else ""
+    text = f"{fit} of {waiting} pods fit: they request {asked} in total; {free} is free{scattered}"
+    return _numbers(text, (shortage(cluster.dims, dim, wanted, left),), largest_holders(cluster, (dim,)))
+
+
+def exceeds_cluster(session: Session, job: Job) -> list[int]:
+    """Resources of which the pods that must start together ask for more than all nodes have."""
+    if job.has_started and not session.needs.is_hopeless(job):
+        return []  # pods that run stay on nodes that shrank or were removed
+    total = session.total
+    return [dim for dim, amount in least_request(job).items() if dim != PODS and amount > total.get(dim, 0)]
+
+
+def least_request(job: Job) -> Amounts:
+    """What the pods that must start together ask for, as far as that is known."""
+    whole = job.tasks and job.minimum >= len(job.tasks) and not job.waits_for_queue
+    return job.total if whole else (job.min_resources or {})
+
+
+def had_room(session: Session, job: Job) -> int:
+    """How many of the pods that wait had room when they were last tried, whatever was tried after that in vain."""
+    return min(session.had_room.get(job, 0), job.counts[Status.PENDING])
+
+
+# -- which of the reasons of nodes to give the remedy of first: mistakes before causes, causes before absences
+
+
+class ReasonRanks:
+    """Ranks the reasons of verdicts of one cycle; what nodes have at most is looked up once for tasks of one shape."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._large_nodes: dict[Shape, int] = {}
+
+    def ranked(self, task: Task, verdict: Verdict) -> list[Reason]:
+        """The reasons worth telling the way out of: those that tell most, of equal ones the most frequent first."""
+        if not verdict.reasons:
+            return []
+        by_rank: dict[Rank, list[Reason]] = {}
+        for reason in verdict.reasons:
+            by_rank.setdefault(self._rank(task, verdict, reason), []).append(reason)
+        told = by_rank[min(by_rank)]
+        return sorted(told, key=lambda reason: (reason.nodes, reason.text), reverse=True)
+
+    def _rank(self, task: Task, verdict: Verdict, reason: Reason) -> Rank:
+        if reason.plugin == FIT:
+            return Rank.CAUSE if self._waiting_helps(task, verdict) else Rank.ABSENCE
+        return reason.remedy.rank_for(task)
+
+    def _waiting_helps(self, task: Task, verdict: Verdict) -> bool:
+        """Whether a node that has too little free would be large enough if it were empty."""
+        refusing = sum(reason.nodes for reason in verdict.reasons if reason.plugin == FIT)
+        passing = verdict.nodes - refusing  # each of them is large enough
+        return not passing or passing < self._count_large_nodes(task)
+
+    def _count_large_nodes(self, task: Task) -> int:
+        """How many nodes would be large enough for a task if they were empty."""
+        count = self._large_nodes.get(task.shape)
+        if count is None:
+            columns = self._session.cluster.columns
+            large = np.ones(len(columns), dtype=bool)
+            for dim, amount in task.request.items():
+                if dim != PODS:
+                    large &= columns.allocatable[dim] >= amount
+            count = self._large_nodes[task.shape] = int(np.count_nonzero(large))
+        return count
