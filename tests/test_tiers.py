@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.tiers import DURATIONS, SHARED_CLUSTERS
+from tests.tiers import DURATIONS, SHARED_CLUSTERS, remove_proxies
 
 TESTS = Path(__file__).parent
 BUILDS = {"built", "helm"}
@@ -69,3 +69,9 @@ def test_failed_tests_are_not_repeated() -> None:
         "make test-kubernetes",
         "make test-embedded",
     ]
+
+
+def test_tests_use_no_proxy() -> None:
+    environment = {"HTTPS_PROXY": "http://proxy:3128", "http_proxy": "http://proxy:3128", "PATH": "/bin"}
+    remove_proxies(environment)
+    assert environment == {"PATH": "/bin"}

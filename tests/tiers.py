@@ -14,7 +14,7 @@ import socket
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     socket.getaddrinfo = _local_addresses  # no test asks the network for a name
+    remove_proxies(os.environ)
     if (
         signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ):  # as in a background job; processes that tests start inherit it
@@ -70,6 +71,12 @@ def pytest_configure(config: pytest.Config) -> None:
         "tier", max_examples=scaled(EXAMPLES), derandomize=bool(os.environ.get("CI")), deadline=None
     )
     settings.load_profile("tier")
+
+
+def remove_proxies(environment: MutableMapping[str, str]) -> None:
+    """Take proxies out of an environment: clients of Python would look for servers of this machine behind them."""
+    for name in [name for name in environment if name.lower().endswith("_proxy")]:
+        del environment[name]
 
 
 def _local_addresses(
