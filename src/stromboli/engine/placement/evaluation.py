@@ -1,7 +1,7 @@
-"""What every node means to one shape of task, kept up while nodes change: filters, scores, and the choice.
+"""Filters and scores of all nodes for one shape of task, kept up to date while nodes change, and the choice of a node.
 
-What reads the node alone is in `usage_evaluation.py`. Here is what depends on other pods, on time or on who else is a
-candidate. The naive evaluator in the tests is the oracle of all this.
+Functions that read the node alone are in `usage_evaluation.py`. This module adds those that depend on other pods, on
+time or on the set of candidates. The naive evaluator in the tests is the oracle.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 BASE_BYTES, NODE_BYTES = 8192, 256
-"""What an evaluation takes, and how much more for each node, as measured."""
+"""Memory of an evaluation, and more for each node, as measured."""
 
 
 class Evaluation:
     """One shape against all nodes, or some: where it fits now, where it will, and how good each node is.
 
-    What it keeps by node has one place for each of those nodes; outside of it, nodes are known by their rows.
+    Its columns have one place for each of those nodes. Callers know nodes by their rows.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Evaluation:
         self._reach: tuple[Any, Bools] | None = None
         self._follows_numbers: bool | None = None
         self._totals: Floats | None = None
-        """What nodes are worth on which the task fits right now, by all scores and filters; none: to be computed."""
+        """The total score of nodes on which the task fits now, by all scores and filters; none: to be computed."""
         self._addends: list[Column] = []
         """What was added to it for each score that depends on more than the node."""
 
@@ -80,7 +80,7 @@ class Evaluation:
 
     @property
     def allowed(self) -> Bools:
-        """Where all filters let the shape in that look at nothing but the node object."""
+        """The nodes that pass all filters that read the node object alone."""
         return self._usage.allowed
 
     # -- following changes
@@ -95,7 +95,7 @@ class Evaluation:
 
     @property
     def goes_by_numbers(self) -> bool:
-        """Whether every filter looks at a node's own object and numbers alone."""
+        """Whether every filter reads a node's own object and numbers alone."""
         return not self._watched
 
     def catch_up(self, task: Task) -> None:
@@ -103,7 +103,7 @@ class Evaluation:
         self._usage.catch_up(task)
 
     def _start(self, task: Task) -> None:
-        self._layout = -1  # should a plugin raise here, the next call starts afresh
+        self._layout = -1  # if a plugin raises, the next call evaluates everything again
         self._versions: dict[int, Any] = {}
         self._columns: dict[int, Column] = {}
         self._passing: dict[int, Passing] = {}
@@ -116,7 +116,7 @@ class Evaluation:
         self._layout, self._objects = self.columns.layout, self.columns.objects
 
     def _boards(self, task: Task, own: OwnRoom | None) -> tuple[Floats, Floats]:
-        """The scores where a task fits now, and where it will; it may use the room that is reserved for it."""
+        """The scores where a task fits now, and where it will; it may use the resources reserved for it."""
         usage = self._usage
         place = -1 if own is None else usage.place(own.row)
         if own is None or place < 0 or not usage.allowed[place]:
@@ -154,7 +154,7 @@ class Evaluation:
         return len(raw) > 0 and bool((raw != raw[0]).any())
 
     def _rows_for(self, score: NodeScore) -> Ints | None:
-        """The nodes that a score is asked about: all, unless it may be asked about some."""
+        """The nodes for which a score is called: all, unless it supports some."""
         return self.rows if score.of_some_nodes else None
 
     def _version(self, function: NodeFilter | NodeScore, task: Task, cycle: int) -> Any:
@@ -174,9 +174,9 @@ class Evaluation:
     def best(
         self, task: Task, groups: Sequence[Bools | None] = (None,), own: OwnRoom | None = None
     ) -> tuple[int, bool, Bools | None]:
-        """The best node by row (-1: none), whether the task fits there right now, and of which group it is.
+        """The best node by row (-1: none), whether the task fits there now, and the group of the node.
 
-        Of groups that are tried one after the other, any with room now goes before any with room to come.
+        Groups are tried in order, and all groups with free resources now before any with resources to be released.
         """
         self.catch_up(task)
         if own is None and groups[0] is None:
@@ -192,7 +192,7 @@ class Evaluation:
         return -1, False, None
 
     def _follow_totals(self, task: Task) -> Floats:
-        """What nodes are worth in the end: added up again where they changed, everywhere if the candidates did."""
+        """The total scores: summed again for nodes that changed, for all nodes if the candidates changed."""
         usage = self._usage
         if not (self._watched or self._volatile):
             usage.changed = None
@@ -203,7 +203,7 @@ class Evaluation:
         return self._totals
 
     def _add_up(self, totals: Floats, changed: list[int]) -> bool:
-        """Add up some nodes again; false if one is a candidate now that was none, or the other way round."""
+        """Sum the scores of some nodes again; false if one of them became or ceased to be a candidate."""
         passing = [self._passing[id(filter)].now for filter in self._watched]
         for place in changed:
             total = self._usage.now[place]
@@ -221,7 +221,7 @@ class Evaluation:
     def group(
         self, task: Task, now: bool, within: Bools | None = None, own: OwnRoom | None = None
     ) -> dict[int, float]:
-        """The candidates of the moment by row, with their scores: those with room now, or those with room to come."""
+        """The candidates by row, with their scores: nodes where the task fits now, or where it will fit."""
         self.catch_up(task)
         board, _ = self._final(task, self._boards(task, own)[0 if now else 1], within, now)
         return {
@@ -268,7 +268,7 @@ class Evaluation:
         return known[2]
 
     def _among_all(self, places: Bools) -> Bools:
-        """A choice of the nodes that are evaluated, as one of all nodes."""
+        """Some of the evaluated nodes, as a mask over all nodes."""
         chosen = np.zeros(len(self.columns), dtype=bool)
         chosen[self.rows] = places
         return chosen
@@ -276,7 +276,7 @@ class Evaluation:
     # -- for actions that evict: nodes on which the task does not fit yet (of an evaluation of all nodes)
 
     def reachable(self, task: Task) -> Bools:
-        """Nodes on which nothing but what an eviction may cure keeps the task out."""
+        """Nodes that refuse the task only for reasons that an eviction may cure."""
         state = (self._moment(task), [self._versions.get(id(filter)) for filter in self._watched])
         if self._reach is None or self._reach[0] != state or None in state[1]:
             hopeless = explain(Nodes(self.columns), task, self.filters, False, None).hopeless
@@ -284,7 +284,7 @@ class Evaluation:
         return self._reach[1]
 
     def _moment(self, task: Task) -> int:
-        """Of which numbers the reach is: of any, where one plugin filters and eviction cures all that they cause."""
+        """The version of the numbers behind `reachable`; 0 if evictions cure all refusals of the one plugin."""
         if self._follows_numbers is None:
             nodes = Nodes(self.columns)
             self._follows_numbers = len({filter.plugin for filter in self.filters}) > 1 or any(
@@ -310,19 +310,19 @@ class Evaluation:
                 yield row
 
     def admits(self, task: Task, row: int, own: OwnRoom | None = None) -> bool:
-        """Whether every filter lets the task onto one node, and it fits there once what is leaving has left."""
+        """Whether one node passes every filter, and the task fits there once leaving tasks have left."""
         if not self._usage.allowed[row] or self.is_filtered(row):
             return False
         return self._usage.fits_on(task, row, own)[1]
 
     def is_filtered(self, row: int) -> bool:
-        """Whether a filter refuses one node that looks at more than its object and its numbers."""
+        """Whether a filter that reads more than a node's object and numbers refuses one node."""
         return not all(self._passing[id(filter)].later[row] for filter in self._watched)
 
     # -- explaining
 
     def verdict(self, task: Task, within: Bools | None = None, own: OwnRoom | None = None) -> Verdict:
-        """Why no node takes the task, counted over all nodes that are evaluated (or those within)."""
+        """Why no node accepts the task, counted over all evaluated nodes (or those within)."""
         if self.rows is not None:
             inside = self._among_all(np.ones(len(self.rows), dtype=bool))
             within = inside if within is None else inside & within
@@ -335,7 +335,7 @@ class Evaluation:
         return self._verdict[1]
 
 
-# -- why no node takes a task: every filter asked again, reason by reason, node by node, as Kubernetes users know it
+# -- why no node accepts a task: reasons counted by node, as Kubernetes does
 
 
 def explain(
@@ -351,7 +351,7 @@ def explain(
 
 
 class _ReasonCounts:
-    """Reasons of the fit test, then of plugin by plugin; a node counts only for the first that refuses it."""
+    """Reasons of the fit test, then of each plugin; a node counts for the first that refuses it."""
 
     def __init__(self, nodes: Nodes, task: Task, within: Bools | None):
         self._nodes = nodes
@@ -362,7 +362,7 @@ class _ReasonCounts:
         self._reasons: list[Reason] = []
 
     def add_resources(self) -> None:
-        """The first resource of which a node has too little, even once all that is leaving has left."""
+        """Count the first resource that is short on a node, even once all leaving tasks have left."""
         shape, dims = self._task.shape, self._nodes.columns.dims
         for dim in dims.ordered(shape.dims):
             short = self._open & (self._nodes.future_idle[dim] < shape.request.get(dim, 0))
@@ -372,7 +372,7 @@ class _ReasonCounts:
             self._open &= ~short
 
     def add_plugin(self, plugin: str, filters: Sequence[NodeFilter]) -> None:
-        """One plugin's filters in order: curable reasons add up on a node, an incurable one ends it there."""
+        """Count one plugin's filters in order: curable reasons of a node add up, until an incurable one."""
         passing, asking = self._nodes.all(), self._open.copy()
         for filter in filters:
             undecided = asking.copy()

@@ -1,4 +1,4 @@
-"""What filters and scores of plugins answer, checked: one value per node, numbers that are finite."""
+"""Results of plugins' filters and scores, checked: one value per node, finite numbers."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 MOST_SCORE = 1e100
-"""What a score may be at most, above or below zero."""
+"""The largest absolute value of a score."""
 
 
 class Passing(NamedTuple):
-    """Where all checks of a filter let a task pass: right now, and once what is leaving has left."""
+    """Where a task passes all checks of a filter: now, and once leaving tasks have left."""
 
     now: Bools
     later: Bools
 
 
 def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Passing:
-    """Where all checks of a filter let a task pass; one column for both times where no check tells them apart."""
+    """Where a task passes all checks of a filter; one column for both times if no check distinguishes them."""
     later = nodes.all()
     now = later
     try:
@@ -67,7 +67,7 @@ def _finite(column: Any, nodes: Nodes) -> Floats:
 
 
 def within_bounds(scores: Floats) -> bool:
-    """Whether all scores are numbers and so small that the sum of many is a number, too."""
+    """Whether all scores are finite, and small enough that the sum of many is finite, too."""
     return not len(scores) or bool(scores.min() >= -MOST_SCORE and scores.max() <= MOST_SCORE)
 
 

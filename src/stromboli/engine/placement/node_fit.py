@@ -29,7 +29,7 @@ def fits_amounts(request: Vector, free: Ints, dims: Sequence[int] = ()) -> Bools
 
 
 MAX_SLOTS = 2**40
-"""As many as a node can be counted to have; the sum over all nodes fits into 64 bits."""
+"""The maximum count of a node, so that the sum over all nodes fits into 64 bits."""
 
 
 def slots(shape: Shape, free: Ints, most: int = MAX_SLOTS) -> Ints:
@@ -42,7 +42,7 @@ def slots_of(request: Vector, free: Ints, most: int = MAX_SLOTS) -> Ints:
     fewest: Ints = np.full(free.shape[1], most, dtype=np.int64)
     for dim, amount in request.items():
         if amount > 0 and dim >= len(free):
-            return np.zeros_like(fewest)  # no node has a resource that came up only with this request
+            return np.zeros_like(fewest)  # no node has a resource that only this request names
         if amount > 0:
             np.minimum(fewest, free[dim] // max(int(amount), 1), out=fewest)
     return np.maximum(fewest, 0)

@@ -1,13 +1,13 @@
 """Filters and scores as functions of nodes: given a task and a view of some nodes, one value per node.
 
-Because a node function looks at each node by itself, the engine may call it for all nodes, for the two that changed,
-or for what a node would be with a few more tasks of the same shape. It says what it reads:
+A node function evaluates each node by itself. So the engine may call it for all nodes, for the two that changed, or for
+nodes as they would be with a few more tasks of the same shape. It declares what it reads:
 
     static    the node object: labels, taints, sizes
     usage     that node's numbers in the view
-    pods      other pods anywhere; recomputed when `version` moves on (without one: whenever anything moved)
+    pods      other pods anywhere; recomputed if `version` changes (without one: whenever anything moved)
     clock     the session's time; recomputed every cycle
-    external  anything else; never remembered
+    external  anything else; never cached
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def reads(what: str) -> Callable[[F], F]:
-    """Say what a `filter_nodes` or `score_nodes` reads; without it the engine remembers nothing."""
+    """Declare what a `filter_nodes` or `score_nodes` reads; without it, results are not cached."""
     if what not in READS:
         raise ValueError(f"reads({what!r}): expected one of {', '.join(READS)}")
 
@@ -58,12 +58,12 @@ def reads(what: str) -> Callable[[F], F]:
 
 
 class BadAnswer(ValueError):
-    """A plugin's node function returned something else than it should."""
+    """A plugin's node function returned an invalid result."""
 
     def __init__(self, expected: str, got: str, steady: str = ""):
         super().__init__(f"expected {expected}, got {got}")
         self.summary = f"expected {expected}, got {steady or got}"
-        """The same for the same mistake in every cycle, and short: without numbers that change."""
+        """The same, short and equal in every cycle: without numbers that change."""
 
 
 class _RefusalFields(NamedTuple):
@@ -72,7 +72,7 @@ class _RefusalFields(NamedTuple):
     curable: bool = False
     """Whether evicting pods could change it."""
     plugin: str = ""
-    """Who refuses, as in the configuration file."""
+    """The plugin that refuses, as in the configuration file."""
     remedy: Remedy = NO_REMEDY
     """What would help the task: a text, a function of the task that makes one, or a `Remedy`."""
 
@@ -102,7 +102,7 @@ class _CheckFields(NamedTuple):
     curable: bool = False
     """Whether evicting pods could change it."""
     now: Column | None = None
-    """Where it passes right now, if on some nodes a task has to wait for what is leaving; none: where it passes."""
+    """Where it passes now, if on some nodes it passes only once tasks have left; none: where it passes."""
     remedy: Remedy = NO_REMEDY
     """What would help the task: a text, a function of the task that makes one, or a `Remedy`."""
 
@@ -126,13 +126,13 @@ class Check(_CheckFields):
 
 
 _NO_MORE = Check(np.zeros(0, dtype=bool), "")
-"""Stands for the end of a filter's checks."""
+"""Marks the end of a filter's checks."""
 Version = Callable[["Task"], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFilter:
-    """A filter with what the engine must know to call it no more than needed."""
+    """A filter, and what the engine must know to call it only when needed."""
 
     checks: Callable[[Task, Nodes], Iterable[Check]]
     """The filter itself: as `filter_nodes`."""
@@ -144,7 +144,7 @@ class NodeFilter:
     """With `pods`: a value that differs whenever the answer may."""
 
     def raise_attributed(self, error: BaseException) -> NoReturn:
-        """Raise an error on, with this filter's plugin noted on it."""
+        """Raise an error again, attributed to this filter's plugin."""
         raise_attributed(error, self.plugin, _simple_form(self.checks, "filter_nodes") or "node_filters")
 
 
@@ -154,7 +154,7 @@ Finish = Callable[["Task", "Nodes", Column, Column], Column]
 
 @dataclass(frozen=True, slots=True)
 class NodeScore:
-    """A score with what the engine must know to call it no more than needed."""
+    """A score, and what the engine must know to call it only when needed."""
 
     score: Callable[[Task, Nodes], Column]
     """The score itself: as `score_nodes`."""
@@ -165,19 +165,19 @@ class NodeScore:
     version: Version | None = None
     """With `pods`: a value that differs whenever the answer may."""
     weight: float = 1.0
-    """What each score is multiplied with before it is added to those of others."""
+    """The factor by which each score is multiplied before it is added to others."""
     finish: Finish | None = None
-    """Normalisation over the candidates; left out where all raw scores are equal, as it then decides nothing."""
+    """Normalisation over the candidates; not called if all raw scores are equal."""
     of_some_nodes: bool = False
-    """Whether it may be asked about some nodes, such as those below one switch, where it reads `pods` or more.
+    """Whether it may be called for some nodes, such as those below one switch, if it reads `pods` or more.
 
-    Without it, `score` and `finish` are asked about all nodes.
+    Otherwise `score` and `finish` are called for all nodes.
     """
     batch: bool = False
-    """Added after all scores that are not: the order in which Volcano adds, to the last bit."""
+    """Whether it is added after all other scores: Volcano's order of addition, to the last bit."""
 
     def raise_attributed(self, error: BaseException) -> NoReturn:
-        """Raise an error on, with this score's plugin noted on it."""
+        """Raise an error again, attributed to this score's plugin."""
         raise_attributed(error, self.plugin, _simple_form(self.score, "score_nodes") or "node_scores")
 
 
@@ -200,16 +200,16 @@ def checked(filter: NodeFilter, task: Task, nodes: Nodes) -> Iterator[Check]:
 
 
 def _simple_form(function: Callable[..., Any], name: str) -> str:
-    """The name of a plugin's method, if the function is that method and not one that the plugin made."""
+    """The name of a plugin's method, if the function is that method."""
     return name if getattr(function, "__name__", "") == name else ""
 
 
 class Nodes:
     """Some nodes, side by side: the numbers node functions read, one place per node.
 
-    With `steps` > 1 every node stands there several times: as it is, with one more task of the given shape, with two
-    more, and so on. What is reserved for the task that asks (`own`) is not counted as promised. A function that only
-    reads the numbers here need not know.
+    With `steps` > 1 every node has several places: as it is, with one more task of the given shape, with two more, and
+    so on. What is reserved for the task (`own`) is not counted as promised. A function that only reads these numbers
+    can ignore both.
     """
 
     def __init__(
@@ -237,11 +237,11 @@ class Nodes:
         return (len(self._columns) if self._rows is None else len(self._rows)) * self._steps
 
     def zeros(self) -> NDArray[np.float64]:
-        """A score to begin with: 0 for each node."""
+        """An initial score: 0 for each node."""
         return np.zeros(len(self))
 
     def all(self) -> NDArray[np.bool_]:
-        """A check to begin with: true for each node."""
+        """An initial check: true for each node."""
         return np.ones(len(self), dtype=bool)
 
     def pick(self, column: Column) -> Column:
@@ -271,11 +271,11 @@ class Nodes:
 
     @property
     def future_idle(self) -> Ints:
-        """What will be free once all that is promised and all that is leaving has come to pass."""
+        """What will be free once leaving tasks have left and promised tasks have started."""
         return self.idle + self.releasing - self.pipelined
 
     def _gather(self) -> None:
-        """Take the numbers of these nodes, each as often as there are steps, with what the steps add."""
+        """Copy the numbers of these nodes, once per step, with what the steps add."""
         columns, rows, shape, steps = self._columns, self._rows, self._shape, self._steps
         amounts, views = columns.amounts, columns.views
         if rows is not None:
@@ -296,13 +296,13 @@ class Nodes:
         self.allocatable: Ints = amounts[ALLOCATABLE]
         """What the scheduler may allocate on each node: `nodes.allocatable[CPU]`."""
         self.used: Ints = amounts[USED]
-        """What tasks on each node hold, those that are leaving included."""
+        """What tasks on each node hold, including leaving tasks."""
         self.idle: Ints = amounts[IDLE]
         """What is free on each node now: allocatable less used."""
         self.releasing: Ints = amounts[RELEASING]
-        """What tasks on each node hold that are leaving."""
+        """What leaving tasks on each node hold."""
         self.pipelined: Ints = amounts[PIPELINED]
-        """What is promised on each node to tasks that wait for it."""
+        """What is promised on each node to pending tasks."""
         self.view: Ints = views[VIEW_USED]
         """The pod view: pods, nonzero cpu and memory, cpu, memory, gpu (rows VIEW_* of model.shape)."""
         self.view_allocatable: Ints = views[VIEW_ALLOCATABLE]

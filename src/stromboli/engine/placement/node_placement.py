@@ -1,4 +1,4 @@
-"""Finding the node for a task: filter, score, pick, over all nodes and without doing anything twice."""
+"""Find the node for a task: filter, score and choose among all nodes, with results shared by equal tasks."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 MAX_BYTES = 512 * 2**20
-"""Memory of the evaluations that are remembered; a bound on memory, not on what may be scheduled."""
+"""Memory of cached evaluations; a bound on memory, not on what may be scheduled."""
 
 
 class Place(NamedTuple):
-    """A node for a task: it fits right now, or once what is leaving has left."""
+    """A node for a task: it fits now, or once leaving tasks have left."""
 
     node: Node
-    """The node to put the task on."""
+    """The node for the task."""
     now: bool
-    """Whether it fits now; if not, it fits once what is leaving that node has left."""
+    """Whether it fits now; if not, it fits once tasks that are leaving the node have left."""
 
 
 class NodeRules(Protocol):
-    """What plugins are asked about nodes (`engine.rules.Rules`)."""
+    """The plugin calls about nodes (`engine.rules.Rules`)."""
 
     prefilter: Callable[[Task], Refusal | None]
     shape_key: Callable[[Task], tuple[Any, ...]]
@@ -39,32 +39,32 @@ class NodeRules(Protocol):
     best_node: Callable[[Task, dict[str, float]], str | None]
 
     def has(self, point: str) -> bool:
-        """Whether any plugin takes part in a point."""
+        """Whether any plugin implements an extension point."""
         ...
 
 
 class Placement:
-    """The evaluations of the shapes met lately."""
+    """Evaluations of recent shapes."""
 
     def __init__(self, rules: NodeRules, timer: Callable[[], float] = lambda: 0.0):
         self._rules = rules
         self._timer = timer
         self._known: OrderedDict[Any, Evaluation] = OrderedDict()
-        """Those of some nodes are known by the identity of the rows, which they hold on to, and for one cycle."""
+        """Evaluations of some nodes, by the identity of the rows, which they keep alive, for one cycle."""
         self._bytes = 0
-        """Memory that these take."""
+        """Their memory."""
         self._used: set[Hashable] = set()
-        """The shapes met in this cycle."""
+        """The shapes evaluated in this cycle."""
         self._cycle = 0
         self.is_repeatable = True
-        """Whether all that was asked in this cycle about a task and nodes has the same answer until one changes."""
+        """Whether all results of this cycle about a task and nodes stay the same until one of them changes."""
         self.filtering: list[float] = []
-        """Seconds that each search for a node in this cycle took to bring filters and scores up to date."""
+        """Seconds that each search of this cycle spent on updating filters and scores."""
         self.scoring: list[float] = []
-        """Seconds that each of them took to choose."""
+        """Seconds that each of them spent on the choice."""
 
     def opening(self) -> None:
-        """A new cycle: what depends on time or on something unknown is evaluated again, the unused is forgotten."""
+        """Start a cycle: what depends on time or on external state is evaluated again, the unused is dropped."""
         for key, evaluation in list(self._known.items()):
             if key not in self._used or evaluation.rows is not None:
                 del self._known[key]
@@ -75,7 +75,7 @@ class Placement:
         self.is_repeatable = True
 
     def refused(self, task: Task, nodes: int) -> Verdict | None:
-        """Why no node at all can take the task, before any is looked at."""
+        """Why no node can accept the task, decided before any node is evaluated."""
         refusal = self._rules.prefilter(task)
         return verdict_everywhere(refusal, nodes) if refusal else None
 
@@ -89,7 +89,7 @@ class Placement:
     ) -> Place | Verdict:
         """The best node, or why there is none. Ties fall to the lowest (creation time, name).
 
-        Where only a few nodes are asked about, their `rows` cost less than a `within`.
+        For few nodes, `rows` cost less than `within`.
         """
         evaluation = self._caught_up(cluster, task, resource_fit, rows)
         place = self._best(cluster, task, evaluation, within)
@@ -98,7 +98,7 @@ class Placement:
         return place
 
     def find_quietly(self, cluster: Cluster, task: Task, within: Bools | None = None) -> Place | None:
-        """As `find`, for those who do not ask why there is none: the reasons cost as much as the search."""
+        """As `find`, without the reasons if there is none, which cost as much as the search."""
         return self._best(cluster, task, self._caught_up(cluster, task), within)
 
     def _caught_up(
@@ -124,19 +124,19 @@ class Placement:
         return Place(cluster.columns.nodes[row], now)
 
     def _preferred(self, cluster: Cluster, task: Task, scores: dict[int, float], best: int) -> int:
-        """The candidate that a plugin picks, if any does; else the best by score."""
+        """The candidate that a plugin chooses, if any does; else the best by score."""
         rows = {cluster.columns.nodes[row].name: row for row in scores}
         picked = self._rules.best_node(task, {name: scores[row] for name, row in rows.items()})
         return best if picked is None else rows.get(picked, best)
 
     def key(self, task: Task) -> Hashable:
-        """All that node functions read of a task: tasks of one key share their evaluation."""
+        """Everything that node functions read of a task: tasks with equal keys share their evaluation."""
         return (task.shape.id, self._rules.shape_key(task))
 
     def evaluate(
         self, cluster: Cluster, task: Task, resource_fit: bool = True, rows: Ints | None = None
     ) -> Evaluation:
-        """The task's shape against all nodes, or those of some rows, up to date."""
+        """The evaluation of the task's shape for all nodes, or those of some rows, up to date."""
         key = (resource_fit, self.key(task), None if rows is None else id(rows))
         known = self._known
         self._used.add(key)
@@ -159,7 +159,7 @@ class Placement:
         try:
             evaluation.refresh(task, self._cycle)
         except BaseException:
-            del known[key]  # half refreshed is worse than unknown
+            del known[key]  # a partly refreshed evaluation must not be used
             self._bytes -= evaluation.bytes
             raise
         return evaluation

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 class InProportion:
     """The highest becomes 100, the others in proportion; in reverse the highest becomes 0, and none at all 100.
 
-    Candidates come and go more often than their highest score changes, so the last result is kept for that.
+    Candidates change more often than their highest score does, so the last result is kept.
     """
 
     def __init__(self, reverse: bool = False):
         self._reverse = reverse
         self._raw: Column | None = None
-        """The scores of the last call; a column of scores is never written to."""
+        """The scores of the last call; columns of scores are read-only."""
         self._highest = 0
         """The highest score of any node, candidate or not."""
         self._best: Ints = np.zeros(0, dtype=np.int64)
         """The places of the nodes that have it."""
         self._most = -1
-        """Of which highest score of a candidate the result is; -1: there is no result."""
+        """The highest score of a candidate that the result belongs to; -1: there is no result."""
         self._result: Column = np.zeros(0)
 
     def __call__(self, task: Task, nodes: Nodes, raw: Column, candidates: Column) -> Column:

@@ -1,4 +1,4 @@
-"""Where a scheduler has nodes of its own: it uses no others, or those only when its own do not serve (spec 05 11.3)."""
+"""A scheduler with nodes of its own: it uses no others, or others only if its own do not suffice (spec 05 11.3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def own_nodes_only(cluster: Cluster) -> list[NodeFilter]:
-    """The filter that holds for all tasks, if there is one. A change of the shard counts as one of node objects."""
+    """The filter for all tasks, if there is one. A change of the shard counts as a change of node objects."""
 
     def checks(task: Task, nodes: Nodes) -> Iterable[Check]:
         shard = cluster.shard
@@ -25,7 +25,7 @@ def own_nodes_only(cluster: Cluster) -> list[NodeFilter]:
 
 
 def own_nodes_first(cluster: Cluster, candidates: Bools | None) -> list[Bools | None]:
-    """The candidates in the groups that are tried in turn: all of them, or those of our own and then the others."""
+    """The candidates in the groups that are tried in turn: all of them, or the scheduler's own and then the others."""
     shard = cluster.shard
     if shard is None or shard.strict:
         return [candidates]

@@ -1,8 +1,8 @@
-"""What the objects and the numbers of nodes mean to one shape of task: where it fits, and what each node is worth.
+"""Filters and scores of one shape of task that read node objects and node numbers alone.
 
-All nodes are evaluated once, as arrays. After that only those that changed are evaluated again, in one of three ways:
-by a look-up, where one more task of this shape went to a node that was evaluated ahead (`LookAhead`); by a compiled
-program, where a few changed (`node_program.py`); else as arrays. The naive evaluator in the tests is the oracle.
+All nodes are evaluated once, as arrays. Later, only nodes that changed are evaluated again, in one of three ways:
+by a look-up, if one more task of this shape was placed on a node that was evaluated ahead (`LookAhead`); by a compiled
+program, if few nodes changed (`node_program.py`); else as arrays. The naive evaluator in the tests is the oracle.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BUSY_AFTER = 8
-"""Placements of a shape, each after another, after which all nodes are evaluated ahead for it."""
+"""Consecutive placements of a shape after which all nodes are evaluated ahead for it."""
 AGAIN_AFTER, STEPS_PER_PLACEMENT = 64, 16
-"""They are so again after so many placements beyond the steps evaluated before, or one for so many steps if more."""
+"""They are evaluated again after this many placements beyond these steps, or one per so many steps if that is more."""
 FEW = 64
-"""So many nodes are evaluated one by one, at most."""
+"""Nodes that are evaluated one by one, at most."""
 COMPILED_AFTER = 32
-"""How often few nodes are evaluated as arrays before a program is compiled, which costs about as much."""
+"""Evaluations of few nodes as arrays before a program is compiled, which costs about as much."""
 NEVER = -np.inf
 
 
 class UsageEvaluation:
     """Filters and scores of a shape that read nodes alone, evaluated for all nodes, or some.
 
-    What it keeps by node has one place for each of those nodes; outside of it, nodes are known by their rows.
+    Its columns have one place for each of those nodes. Callers know nodes by their rows.
     """
 
     def __init__(
@@ -61,21 +61,21 @@ class UsageEvaluation:
         self.usage_filters = [filter for filter in filters if filter.reads == "usage"]
         self._functions = scores
         self.now: Floats = np.zeros(0)
-        """The score of every node the task fits on right now, -inf elsewhere."""
+        """The score of every node on which the task fits now, -inf elsewhere."""
         self.later: Floats = np.zeros(0)
-        """The same for nodes it fits on once what is leaving has left."""
+        """The same for nodes on which it fits once leaving tasks have left."""
         self.allowed: Bools = np.zeros(0, dtype=bool)
-        """Where all filters let the shape in that look at nothing but the node object."""
+        """The nodes that pass all filters that read the node object alone."""
         self.scores: Floats = np.zeros(0)
-        """What every node is worth that is allowed, whether the task fits there or not."""
+        """The score of every allowed node, whether the task fits there or not."""
         self.changed: list[int] | None = None
-        """The places that changed since whoever reads them emptied the list; none: any may have, or many did."""
+        """The places that changed since the reader cleared the list; none: many or unknown places changed."""
         self._clock = self._position = 0
 
     # -- nodes by their places
 
     def pick(self, column: Column) -> Column:
-        """Of a column over all nodes, the part that is evaluated."""
+        """The part of a column over all nodes that is evaluated."""
         return column if self.rows is None else column[self.rows]
 
     def row(self, place: int) -> int:
@@ -147,7 +147,7 @@ class UsageEvaluation:
             self.changed.append(place)
 
     def _evaluate_ahead(self, task: Task) -> None:
-        """Evaluate all nodes some steps ahead, and do so again once enough placements went beyond these steps."""
+        """Evaluate all nodes some steps ahead, and again once enough placements exceeded these steps."""
         places = np.flatnonzero(self.allowed)
         steps = steps_ahead(len(places))
         self._evaluate(task, places, steps)
@@ -155,7 +155,7 @@ class UsageEvaluation:
         self._busy_after = max(AGAIN_AFTER, len(places) * steps // STEPS_PER_PLACEMENT)
 
     def _follow(self, task: Task, steady: bool) -> None:
-        """Evaluate the nodes that changed: ahead where this shape is placed again and again, else just as they are."""
+        """Evaluate the nodes that changed: ahead if this shape is placed repeatedly, else only as they are."""
         if self._program is not None and self._follow_few(self._program):
             return
         changed = np.flatnonzero((self.pick(self.columns.version) > self._clock) & self.allowed)
@@ -167,7 +167,7 @@ class UsageEvaluation:
                 self._compile(task, int(changed[0]))
 
     def _follow_few(self, program: Program) -> bool:
-        """Evaluate nodes one by one; false where many changed, a number is too large, or a result undefined."""
+        """Evaluate nodes one by one; false if many changed, a number is too large, or a result is undefined."""
         changes = self.columns.changes
         rows = changes.since(self._position) if changes.position - self._position <= FEW else None
         if rows is None:
@@ -206,7 +206,7 @@ class UsageEvaluation:
             log.debug("the filters and scores of %r cannot be compiled", self._shape, exc_info=True)
 
     def _agrees(self, program: Program) -> bool:
-        """Whether a program says of some nodes what arrays said, as it does unless a node function cheats."""
+        """Whether a program and arrays agree on some nodes: not if a node function depends on anything else."""
         for place in np.flatnonzero(self.allowed)[:FEW].tolist():
             numbers = self.columns.numbers(self.row(place))
             if numbers is None:
@@ -214,21 +214,21 @@ class UsageEvaluation:
             try:
                 now, later, score = program(numbers, place)
             except (ArithmeticError, ValueError):
-                continue  # such a node is left to arrays
+                continue  # such a node is evaluated as arrays
             fits = (self.now[place] > NEVER, self.later[place] > NEVER)
             if (now, later) != fits or score != self.scores[place]:
                 return False
         return True
 
     def _evaluate(self, task: Task, places: Ints, ahead: int) -> None:
-        """Evaluate some nodes afresh, some steps ahead."""
+        """Evaluate some nodes again, some steps ahead."""
         nodes = Nodes(self.columns, places if self.rows is None else self.rows[places], self._shape, ahead)
         now, later = self._fitting(task, nodes)
         static = {id: _repeated(column[places], ahead) for id, column in self._static.items()}
         score = self._score(task, nodes, static)
         if not within_bounds(score):
             for function in self._functions:
-                scored(function, task, nodes)  # finds out whose scores are no numbers
+                scored(function, task, nodes)  # raises the error of the plugin whose scores are not finite
         count = len(places)
         self.now[places] = np.where(now[:count], score[:count], NEVER)
         self.later[places] = np.where(later[:count], score[:count], NEVER)
@@ -242,10 +242,10 @@ class UsageEvaluation:
         elif self._look_ahead is not None:
             self._look_ahead.forget(places)
 
-    # -- what it means
+    # -- filters and scores
 
     def _fitting(self, task: Task, nodes: Any) -> tuple[Bools, Bools]:
-        """Where a task fits now, and where it will, as far as the numbers of each node tell."""
+        """Where a task fits now, and where it will, by the numbers of each node."""
         if self._resource_fit:
             later = fits(task, nodes.future_idle)
             now = later & fits(task, nodes.idle)
@@ -275,7 +275,7 @@ class UsageEvaluation:
         return single
 
     def fits_on(self, task: Task, row: int, own: OwnRoom | None) -> tuple[bool, bool]:
-        """Whether a task fits on one node now, and whether it will; it may use the room that is reserved for it."""
+        """Whether a task fits on one node now, and whether it will; it may use the resources reserved for it."""
         nodes = Nodes(self.columns, np.array([row]), own=own)
         if self._resource_fit and not fits_into(task, nodes.future_idle[:, 0]):
             return False, False
@@ -290,36 +290,36 @@ def _repeated(column: Floats, times: int) -> Floats:
     return column if times == 1 else np.tile(column, times)
 
 
-# -- what nodes will be with some more tasks of one shape on them
+# -- nodes with some more tasks of one shape
 
 
 MAX_STEPS = 16
-"""Steps that nodes are evaluated ahead, at most."""
+"""Maximum steps that nodes are evaluated ahead."""
 MAX_STEPS_AT_ONCE = 32768
-"""How many steps of nodes are evaluated together when there are many."""
+"""Steps times nodes that are evaluated together, if there are many nodes."""
 FEW_AT_ONCE = 1024
 """The same for the nodes of a domain, which are evaluated because tasks are about to be placed there."""
 
 
 def steps_ahead(nodes: int, at_once: int | None = None) -> int:
-    """How many steps ahead so many nodes are evaluated."""
+    """The number of steps that some nodes are evaluated ahead."""
     return max(2, min(MAX_STEPS, (at_once or MAX_STEPS_AT_ONCE) // max(nodes, 1)))
 
 
 class LookAhead:
-    """What nodes will be worth, and whether a task will fit, with a few more tasks of the same shape on them."""
+    """Scores of nodes, and whether a task fits, with a few more tasks of the same shape on them."""
 
     def __init__(self, nodes: int):
         self._now: Bools = np.zeros((MAX_STEPS, nodes), dtype=bool)
         self._later: Bools = np.zeros((MAX_STEPS, nodes), dtype=bool)
         self._scores: Floats = np.zeros((MAX_STEPS, nodes))
         self._steps = np.zeros(nodes, dtype=np.int64)
-        """How many tasks were put on each node since it was evaluated."""
+        """Tasks placed on each node since it was evaluated."""
         self._ahead = np.zeros(nodes, dtype=np.int64)
-        """For how many tasks it was evaluated; 0: it changed otherwise since."""
+        """Tasks for which it was evaluated; 0: something else changed on it since."""
 
     def put(self, places: Ints, ahead: int, now: Bools, later: Bools, scores: Floats) -> None:
-        """Nodes as they are and for the steps that follow; one after the other in each column."""
+        """Store nodes as they are and for the steps that follow; one after the other in each column."""
         self._now[:ahead, places] = now.reshape(ahead, len(places))
         self._later[:ahead, places] = later.reshape(ahead, len(places))
         self._scores[:ahead, places] = scores.reshape(ahead, len(places))
@@ -327,11 +327,11 @@ class LookAhead:
         self._ahead[places] = ahead
 
     def forget(self, place: int | Ints) -> None:
-        """Some nodes changed otherwise."""
+        """Forget some nodes: something else changed on them."""
         self._ahead[place] = 0
 
     def advance(self, place: int) -> tuple[bool, bool, float] | None:
-        """What a node is with one more task, if that is known: whether the next fits now, or later, and its score."""
+        """A node with one more task, if known: whether the next task fits now, or later, and the score."""
         step = self._steps[place] + 1
         if step >= self._ahead[place]:
             return None

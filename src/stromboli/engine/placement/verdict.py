@@ -1,4 +1,4 @@
-"""Why a task was not placed: per reason how many nodes, which plugin said so, and whether evicting could help."""
+"""Why a task was not placed: the nodes per reason, the plugin that refuses, and whether evicting could help."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FIT = "resources"
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason and how many nodes gave it."""
+    """One reason, and the number of nodes that gave it."""
 
     text: str
     """What a user reads, such as `Insufficient cpu`."""
     nodes: int
-    """How many nodes gave it."""
+    """The number of nodes that gave it."""
     plugin: str
     """The plugin that refused, or `resources` for the engine's own fit test."""
     curable: bool
@@ -39,12 +39,12 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer to "why not": a text of its own, or a count of reasons over nodes."""
+    """Why a task was not placed: a sentence, or a count of reasons over nodes."""
 
     nodes: int = 0
-    """How many nodes were looked at."""
+    """The number of nodes that were evaluated."""
     reasons: tuple[Reason, ...] = ()
-    """Why they refused; each node counts at its first reason."""
+    """Why they refused; each node counts for its first reason."""
     text: str = ""
     """A sentence instead of counts; empty if there are counts."""
     hopeless: NDArray[np.bool_] | None = None
@@ -56,7 +56,7 @@ class Verdict:
     dim: int | None = None
     """The resource that is short, if that is the answer."""
     hyper_node: str = ""
-    """The HyperNode whose nodes were looked at; empty if all nodes were."""
+    """The HyperNode whose nodes were evaluated; empty if all nodes were."""
 
     @property
     def message(self) -> str:
@@ -86,7 +86,7 @@ class Verdict:
 
     @property
     def dominant(self) -> Reason | None:
-        """The reason that most nodes gave."""
+        """The reason of the most nodes."""
         return max(self.reasons, key=lambda reason: (reason.nodes, reason.text), default=None)
 
 
