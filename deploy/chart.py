@@ -75,7 +75,7 @@ STAGES = {"": "", "a": "-alpha", "b": "-beta", "rc": "-rc", ".dev": "-0.dev", ".
 README = """\
 # Stromboli
 
-A batch scheduler for Kubernetes: Volcano's objects, configuration and decisions. The chart installs what
+A batch scheduler for Kubernetes, with Volcano's objects and configuration. The chart installs what
 `kubectl apply -k deploy/overlays/complete` does, or less:
 
 ```console
@@ -115,7 +115,7 @@ def _description() -> Manifest:
     return {
         "apiVersion": "v2",
         "name": "stromboli",
-        "description": "A batch scheduler for Kubernetes: Volcano's objects, configuration and decisions, in Python.",
+        "description": "A batch scheduler for Kubernetes in Python, with Volcano's objects and configuration.",
         "type": "application",
         "version": semantic_version(__version__),
         "appVersion": __version__,
