@@ -40,7 +40,7 @@ _PUBLISHED = (
 )
 
 
-MOST_KINDS = 10_000
+MAX_KINDS = 10_000
 """Combinations of kinds that are remembered; those that no node has are then forgotten."""
 SHARED, NO_GPU = 0, -1
 """Kinds of tasks beside those with so many whole GPUs."""
@@ -194,7 +194,7 @@ class GpuClustering(_MeasuredScore):
         """Note again of which kinds the tasks are on nodes that changed."""
         changes, nodes = self._gpus.changes, self.session.cluster.columns.nodes
         changed = changes.since(self._position)
-        if changed is None or len(self._kinds) > MOST_KINDS:
+        if changed is None or len(self._kinds) > MAX_KINDS:
             self._kinds, changed = {}, set(range(len(nodes)))
             self._kinds_on = np.zeros(len(nodes), dtype=np.int64)
             self._memory = self._gpus.usual_memory()

@@ -147,9 +147,9 @@ NO_BOUNDS = {
         engine.topology.left_out_hyper_nodes.MOST_EXAMINED
         engine.topology.left_out_hyper_nodes.MOST_NAMED
         engine.unmet_requirements.MOST_NAMES
-        model.topology.tier_occupancy.MOST_TIERS
-        plugins.extender.LONGEST
-        plugins.fairshare.MOST_TOLD
+        model.topology.tier_occupancy.MAX_TIERS
+        plugins.extender.MAX_LENGTH
+        plugins.fairshare.MAX_REPORTED
     """,
     "beyond it a slower way leads to the same": """
         submission.job_arrays.MAX_LISTED
@@ -168,10 +168,10 @@ NO_BOUNDS = {
         engine.placement.node_program.MAX_OPERATIONS
         engine.placement.usage_evaluation.MAX_STEPS
         engine.placement.usage_evaluation.MAX_STEPS_AT_ONCE
-        model.node_columns.LARGEST_NUMBER
+        model.node_columns.MAX_NUMBER
         simulator.reports.fair_shares.LARGEST_TABLE
         model.change_log.LONGEST_LOG
-        plugins.predicates.device_claims.MOST_COLUMNS
+        plugins.predicates.device_claims.MAX_COLUMNS
         engine.placement.node_placement.MAX_BYTES
         model.devices.allocator.MAX_SHAPES
         model.devices.claim_shape.MAX_KNOWN
@@ -179,13 +179,13 @@ NO_BOUNDS = {
         model.devices.device_selection.MAX_COMPILED
         model.devices.device_selection.MAX_KEPT
         model.devices.device_selection.MAX_OUTCOMES
-        model.intake.sub_jobs.LONGEST
-        model.volumes.claim_kind.MOST_BYTES
-        model.volumes.free_volumes.MOST_SIZES
+        model.intake.sub_jobs.MAX_LENGTH
+        model.volumes.claim_kind.MAX_BYTES
+        model.volumes.free_volumes.MAX_SIZES
         controllers.workloads.batch_job.job_tracking.UNCOUNTED_LIMIT
-        plugins.deviceshare.plugin.MOST_FITS
-        plugins.fgd.MOST_SCORES
-        model.cards.fragmentation.MOST_STATES
+        plugins.deviceshare.plugin.MAX_FITS
+        plugins.fgd.MAX_SCORES
+        model.cards.fragmentation.MAX_STATES
     """,
     "what counts as how much of a bound": """
         embedded.store.history.CHANGE_BYTES

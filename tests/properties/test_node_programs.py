@@ -26,7 +26,7 @@ from stromboli.engine.placement.usage_evaluation import UsageEvaluation
 from stromboli.engine.placement.utilisation import Part, utilisation
 from stromboli.model.cluster import Cluster
 from stromboli.model.dimensions import CPU, MEMORY
-from stromboli.model.node_columns import LARGEST_NUMBER, Columns
+from stromboli.model.node_columns import MAX_NUMBER, Columns
 from stromboli.model.status import WEIGHT, Status
 from stromboli.model.task import Task
 from stromboli.plugins.nodeorder import plugin as nodeorder
@@ -36,8 +36,8 @@ from tests.manifests import group, node, pod, task_named
 from tests.properties.strategies import examples
 
 Score = Callable[[Task, Nodes], Column]
-NUMBERS = [0, 1, -1, 3, 110, 1000, 32_000, 2**31, 2**40, 2**45 + 1, LARGEST_NUMBER - 1, 1 - LARGEST_NUMBER]
-TOO_LARGE = [LARGEST_NUMBER, 2**61, -(2**61)]
+NUMBERS = [0, 1, -1, 3, 110, 1000, 32_000, 2**31, 2**40, 2**45 + 1, MAX_NUMBER - 1, 1 - MAX_NUMBER]
+TOO_LARGE = [MAX_NUMBER, 2**61, -(2**61)]
 
 
 def three_resources(task: Task, nodes: Nodes) -> Column:

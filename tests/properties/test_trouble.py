@@ -19,7 +19,7 @@ from stromboli.engine.placement.node_functions import Check, NodeFilter, NodeSco
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.model.cluster import Cluster
-from stromboli.model.pauses import FIRST_PAUSE, LONGEST_PAUSE, Pauses
+from stromboli.model.pauses import FIRST_PAUSE, MAX_PAUSE, Pauses
 from tests.manifests import group, job_named, node, pod, queue, task_named
 from tests.properties.living import LivingWorld, binds, engine
 from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums
@@ -119,7 +119,7 @@ def test_a_plugin_that_is_well_again_decides_as_if_nothing_had_been(objects: lis
     if not all(lost):
         return
     ill = False
-    world.now += LONGEST_PAUSE
+    world.now += MAX_PAUSE
     healthy = LivingWorld(objects, lambda: engine("priority, gang", "predicates"))
     healthy.now = world.now
     assert binds(world.cycle().decisions) == binds(healthy.cycle().decisions)
@@ -258,8 +258,8 @@ def test_a_pause_is_never_longer_than_the_longest() -> None:
         lengths.append(seconds)
     assert lengths == sorted(lengths)
     assert lengths[:2] == [FIRST_PAUSE, 2 * FIRST_PAUSE]
-    assert lengths[-1] == LONGEST_PAUSE
-    assert pauses.begin("x", now + LONGEST_PAUSE).seconds == FIRST_PAUSE, (
+    assert lengths[-1] == MAX_PAUSE
+    assert pauses.begin("x", now + MAX_PAUSE).seconds == FIRST_PAUSE, (
         "it was well for as long as it had paused"
     )
 

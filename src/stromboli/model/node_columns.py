@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 AMOUNTS, VIEWS = 5, 2
 ALLOCATABLE, USED, IDLE, RELEASING, PIPELINED = range(AMOUNTS)
 VIEW_ALLOCATABLE, VIEW_USED = range(VIEWS)
-LARGEST_NUMBER = 2**52
+MAX_NUMBER = 2**52
 """Numbers of nodes below this can be added, and multiplied with a thousand, as plain integers or as NumPy's."""
 Bools = NDArray[np.bool_]
 T = TypeVar("T")
@@ -243,7 +243,7 @@ class Columns:
             return self._numbers[row]
         except KeyError:
             numbers: list[int] = self._table[:, row].tolist()
-            small = min(numbers) > -LARGEST_NUMBER and max(numbers) < LARGEST_NUMBER
+            small = min(numbers) > -MAX_NUMBER and max(numbers) < MAX_NUMBER
             known = self._numbers[row] = numbers if small else None
             return known
 

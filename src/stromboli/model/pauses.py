@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 FIRST_PAUSE = 10.0
 """Seconds until what failed is tried again, for the first time."""
-LONGEST_PAUSE = 600.0
+MAX_PAUSE = 600.0
 """Seconds that such a pause lasts at most."""
 Key = TypeVar("Key", bound=Hashable)
 
@@ -28,7 +28,7 @@ class Pauses(Generic[Key]):
     def begin(self, key: Key, now: float) -> Pause:
         last = self._pauses.get(key)
         again = last is not None and now < last.until + last.seconds
-        seconds = min(2 * last.seconds, LONGEST_PAUSE) if last is not None and again else FIRST_PAUSE
+        seconds = min(2 * last.seconds, MAX_PAUSE) if last is not None and again else FIRST_PAUSE
         pause = self._pauses[key] = Pause(seconds, now + seconds)
         return pause
 

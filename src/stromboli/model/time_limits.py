@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
-LONGEST_TEXT = 63
+MAX_TEXT_LENGTH = 63
 """Characters of an annotation that is read as a time limit; nobody writes a duration that is longer."""
 EXAMPLE = "a duration such as 1h30m, or seconds such as 5400, above zero"
 """What the annotation may be, for whoever wrote something else."""
@@ -35,7 +35,7 @@ def usable_limit(seconds: float | None) -> float | None:
 
 def limit_in(text: str) -> float | None:
     """The seconds of a time limit, `1h30m` or `5400`; none for what is no limit."""
-    return _limit_in(text) if len(text) <= LONGEST_TEXT else None
+    return _limit_in(text) if len(text) <= MAX_TEXT_LENGTH else None
 
 
 @lru_cache(maxsize=1024)

@@ -179,7 +179,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 CURABLE = 2
 """The code of a refusal that evictions could resolve."""
-LONGEST = 500
+MAX_LENGTH = 500
 """Characters of a reason that users are shown."""
 _HELD = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING, Status.BOUND, Status.RUNNING)
 
@@ -295,7 +295,7 @@ class Extender(Plugin):
         )
         for (reason, curable), code in reasons.items():
             if code:
-                yield Check(codes != code, reason[:LONGEST], curable)
+                yield Check(codes != code, reason[:MAX_LENGTH], curable)
 
     def _responses(self, task: Task, nodes: Nodes) -> list[Predicate]:
         """The response for each node; cached, as the reasons for refusing all nodes are the same request again."""
@@ -337,7 +337,7 @@ class Extender(Plugin):
             raise
         if response.error_message or response.node_score is None:
             raise ExtenderFailed(
-                f"{self.arguments.prioritize}: {response.error_message[:LONGEST] or 'no scores'}"
+                f"{self.arguments.prioritize}: {response.error_message[:MAX_LENGTH] or 'no scores'}"
             )
         for name in rows.keys() & response.node_score.keys():
             scores[rows[name]] = response.node_score[name]
@@ -410,7 +410,7 @@ class Extender(Plugin):
             return None
         request = {"task": task_message(change.task, self.session.cluster.dims)}
         try:
-            problem = self._client.call(verb, request, Accepted).error_message[:LONGEST]
+            problem = self._client.call(verb, request, Accepted).error_message[:MAX_LENGTH]
         except ExtenderFailed as error:
             problem = "" if self.arguments.ignorable else str(error)
         return problem if problem and not change.undo else None

@@ -118,8 +118,8 @@ class Decay:
 
 log = logging.getLogger(__name__)
 
-LONGEST_NAME = 253
-MOST_TOLD = 10
+MAX_NAME_LENGTH = 253
+MAX_REPORTED = 10
 """Users of a queue whose usage is told."""
 REORDER_STEP = 1 / 4, 0.01
 """By how much, relative to itself or to the cluster, a share changes before the user's jobs are ordered again."""
@@ -245,7 +245,7 @@ class Fairshare(Plugin):
         ]
         return {
             f"usage of {account.user}" if account.user is not None else "usage": self._usage_text(account)
-            for account in shown[: MOST_TOLD + 1]
+            for account in shown[: MAX_REPORTED + 1]
         }
 
     def _usage(self, account: Account) -> float:
@@ -291,7 +291,7 @@ class Fairshare(Plugin):
             return job.namespace
         key, meta = self.arguments.user_key, job.group.metadata
         user = meta.annotations.get(key) or meta.labels.get(key) or ""
-        return user if 0 < len(user) <= LONGEST_NAME else job.namespace
+        return user if 0 < len(user) <= MAX_NAME_LENGTH else job.namespace
 
     # -- history
 

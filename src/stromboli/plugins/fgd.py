@@ -19,7 +19,7 @@ from stromboli.engine.placement.node_functions import Column, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.model.cards.fragmentation import (
     COVERED,
-    MOST_TYPICAL_TASKS,
+    MAX_TYPICAL_TASKS,
     NodeFragmentation,
     TypicalTask,
     WeightedTask,
@@ -143,7 +143,7 @@ def _models(value: object, place: int) -> GpuModels:
 # -- the plugin
 
 
-MOST_SCORES = 512
+MAX_SCORES = 512
 """Demands whose scores are remembered at a time; a bound on memory, not on what may be scheduled."""
 
 
@@ -181,7 +181,7 @@ class Fgd(Plugin):
             return
         gpus = self._columns()
         counts = counted_tasks(session.cluster, gpus, self._demands)
-        self._use(most_frequent(counts, self.arguments.covered, MOST_TYPICAL_TASKS))
+        self._use(most_frequent(counts, self.arguments.covered, MAX_TYPICAL_TASKS))
         self._counted, self._next_count = count, session.now + self.arguments.recount
 
     def _use(self, typical: Sequence[WeightedTask]) -> None:
@@ -203,7 +203,7 @@ class Fgd(Plugin):
         scores = self._scores.get(demand)
         if scores is None:
             scores = self._scores[demand] = FragmentationScores(self._gradient, demand)
-            if len(self._scores) > MOST_SCORES:
+            if len(self._scores) > MAX_SCORES:
                 self._scores.popitem(last=False)
         else:
             self._scores.move_to_end(demand)

@@ -33,7 +33,7 @@ from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
 
-MOST_PASSES = 1000
+MAX_PASSES = 1000
 NOTHING: Vector = {}
 
 
@@ -198,7 +198,7 @@ class Proportion(Plugin):
 def fill(shares: list[Share], total: Amounts) -> None:
     """Divide the total by weight until all requests are met or nothing is left (spec 03 6.2)."""
     remaining, unmet = total, list(shares)
-    for _ in range(MOST_PASSES):
+    for _ in range(MAX_PASSES):
         weight = sum(share.weight for share in unmet)
         if not weight:
             return

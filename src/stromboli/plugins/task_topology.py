@@ -34,9 +34,9 @@ AFFINITY, ANTI_AFFINITY, TASK_ORDER = names.TASK_TOPOLOGY
 # -- affinities between roles, from the annotations of the PodGroup
 
 
-LONGEST_LIST = 16_384
+MAX_LIST_LENGTH = 16_384
 """The longest annotation that is read, in characters."""
-MOST_LISTED_ROLES = 128
+MAX_LISTED_ROLES = 128
 """Names in one annotation; every pair of a group is a relation of its own."""
 
 # The more a relation restricts where a task may go, the earlier its role is placed.
@@ -99,11 +99,11 @@ def _groups(annotations: Mapping[str, str], key: str, roles: Collection[str]) ->
     text = annotations.get(key)
     if text is None:
         return []
-    if len(text) > LONGEST_LIST:
-        raise BadRoleList(f"annotation {key}: is longer than {LONGEST_LIST} characters")
+    if len(text) > MAX_LIST_LENGTH:
+        raise BadRoleList(f"annotation {key}: is longer than {MAX_LIST_LENGTH} characters")
     groups = [group.split(",") for group in ([text] if key == TASK_ORDER else text.split(";"))]
-    if sum(map(len, groups)) > MOST_LISTED_ROLES:
-        raise BadRoleList(f"annotation {key}: names more than {MOST_LISTED_ROLES} roles")
+    if sum(map(len, groups)) > MAX_LISTED_ROLES:
+        raise BadRoleList(f"annotation {key}: names more than {MAX_LISTED_ROLES} roles")
     for group in groups:
         named = [role for role in group if role]
         for role in named:

@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.model.cards.fragmentation import (
-    MOST_LISTED_TASKS,
-    MOST_TYPICAL_TASKS,
+    MAX_LISTED_TASKS,
+    MAX_TYPICAL_TASKS,
     Fragmentation,
     NodeFragmentation,
     TypicalTask,
@@ -85,5 +85,5 @@ def test_the_most_frequent_tasks_cover_so_much_and_the_larger_of_equals_comes_fi
 
 def test_no_more_tasks_are_typical_than_can_be_counted_quickly() -> None:
     counts = {TypicalTask(cpu): 1 for cpu in range(2000)}
-    assert len(most_frequent(counts)) == MOST_LISTED_TASKS
-    assert len(most_frequent(counts, most=MOST_TYPICAL_TASKS)) == MOST_TYPICAL_TASKS
+    assert len(most_frequent(counts)) == MAX_LISTED_TASKS
+    assert len(most_frequent(counts, most=MAX_TYPICAL_TASKS)) == MAX_TYPICAL_TASKS

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.model.cpus.cpu_topology import MOST_CPUS, cpu_numbers, format_cpu_set, parse_cpu_set
+from stromboli.model.cpus.cpu_topology import MAX_CPUS, cpu_numbers, format_cpu_set, parse_cpu_set
 
 
 @given(st.sets(st.integers(0, 200)))
@@ -24,7 +24,7 @@ def test_neighbours_are_written_as_ranges() -> None:
     ("text", "wrong"),
     [
         ("0-1000000000", "is no CPU number"),
-        ("0-99999", f"99999 is above {MOST_CPUS - 1}"),
+        ("0-99999", f"99999 is above {MAX_CPUS - 1}"),
         ("3-1", "ends before it begins"),
         ("a", "'a' is no CPU number"),
         ("0, 1", "' 1' is no CPU number"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from stromboli.plugins.predicates import device_claims
-from stromboli.plugins.predicates.device_claims import MOST_SECONDS, MOST_STEPS, STEPS_PER_SECOND, SearchLimit
+from stromboli.plugins.predicates.device_claims import MAX_SECONDS, MAX_STEPS, STEPS_PER_SECOND, SearchLimit
 from stromboli.testing import World
 from tests.device_manifests import DRIVER, claim, device_class, resource_slice, uses
 
 
 @pytest.mark.parametrize(
-    ("seconds", "counted"), [(1, 1), (10, 10), (-3, 10), (0, MOST_SECONDS), (9999, MOST_SECONDS)]
+    ("seconds", "counted"), [(1, 1), (10, 10), (-3, 10), (0, MAX_SECONDS), (9999, MAX_SECONDS)]
 )
 def test_seconds_are_counted_in_steps(seconds: int, counted: int) -> None:
     assert SearchLimit(seconds).steps == counted * STEPS_PER_SECOND
@@ -32,21 +32,21 @@ def test_a_search_for_devices_ends_after_so_many_steps(monkeypatch: pytest.Monke
 def test_nodes_for_which_a_cycle_has_no_time_left_are_looked_at_in_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(device_claims, "MOST_STEPS", 0)
+    monkeypatch.setattr(device_claims, "MAX_STEPS", 0)
     made = world()
     first = made.run("enqueue, allocate", "gang, predicates")
     assert first.binds == {}
     assert "timed out trying to allocate devices" in first.why("j-0")
-    monkeypatch.setattr(device_claims, "MOST_STEPS", 1_000_000)
+    monkeypatch.setattr(device_claims, "MAX_STEPS", 1_000_000)
     assert made.step().binds == {"default/j-0": "a"}
 
 
 def test_a_namespace_leaves_as_many_steps_to_the_others_as_it_takes() -> None:
     limit = SearchLimit(10)
-    limit.spend("greedy", MOST_STEPS // 2)
+    limit.spend("greedy", MAX_STEPS // 2)
     assert limit.is_spent("greedy")
     assert not limit.is_spent("modest")
-    limit.spend("modest", MOST_STEPS // 4)
+    limit.spend("modest", MAX_STEPS // 4)
     assert limit.is_spent("modest")
     assert not limit.is_spent("another")
     limit.opening()
@@ -57,7 +57,7 @@ def test_claims_that_no_search_comes_to_an_end_with_do_not_keep_those_of_others_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Ten pods with different claims, each of which would take all the steps, come first."""
-    monkeypatch.setattr(device_claims, "MOST_STEPS", 20_000)
+    monkeypatch.setattr(device_claims, "MAX_STEPS", 20_000)
     model = f"device.attributes['{DRIVER}'].model"
     devices = [{"name": f"g{place}", "attributes": {"model": {"int": place}}} for place in range(8)]
     made = World(nodes="a cpu=80", queues="default").add(device_class(), resource_slice("a", devices))
@@ -81,7 +81,7 @@ def test_claims_that_no_search_comes_to_an_end_with_do_not_keep_those_of_others_
 def test_nodes_for_which_there_was_no_time_concern_nobody_once_their_pod_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(device_claims, "MOST_STEPS", 0)
+    monkeypatch.setattr(device_claims, "MAX_STEPS", 0)
     made = world()
     made.run("enqueue, allocate", "gang, predicates")
     claims = made.plugin("predicates")._claims

@@ -21,7 +21,7 @@ from stromboli.model.node_columns import read_only
 if TYPE_CHECKING:
     from stromboli.model.task import Task
 
-MOST_SCORE = 1e100
+MAX_SCORE = 1e100
 """The largest absolute value of a score."""
 
 
@@ -59,16 +59,16 @@ def scored(score: NodeScore, task: Task, nodes: Nodes) -> Floats:
 def _finite(column: Any, nodes: Nodes) -> Floats:
     scores = np.asarray(one_per_node(column, nodes), dtype=np.float64)
     if not within_bounds(scores):
-        odd = int(np.flatnonzero(~(np.abs(scores) <= MOST_SCORE))[0])
+        odd = int(np.flatnonzero(~(np.abs(scores) <= MAX_SCORE))[0])
         steady = "a larger number" if np.isfinite(scores[odd]) else str(scores[odd])
         got = f"{scores[odd]} for {nodes.name(odd)}"
-        raise BadAnswer(f"finite scores of at most {MOST_SCORE:g}", got, steady)
+        raise BadAnswer(f"finite scores of at most {MAX_SCORE:g}", got, steady)
     return scores
 
 
 def within_bounds(scores: Floats) -> bool:
     """Whether all scores are finite, and small enough that the sum of many is finite, too."""
-    return not len(scores) or bool(scores.min() >= -MOST_SCORE and scores.max() <= MOST_SCORE)
+    return not len(scores) or bool(scores.min() >= -MAX_SCORE and scores.max() <= MAX_SCORE)
 
 
 def finished(score: NodeScore, task: Task, nodes: Nodes, raw: Column, candidates: Bools) -> Floats:

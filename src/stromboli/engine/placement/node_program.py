@@ -26,7 +26,7 @@ from stromboli.model.node_columns import (
     ALLOCATABLE,
     AMOUNTS,
     IDLE,
-    LARGEST_NUMBER,
+    MAX_NUMBER,
     PIPELINED,
     RELEASING,
     USED,
@@ -108,7 +108,7 @@ class Recorder:
     def numbers(self, values: Ints, first: int) -> RecordedColumn:
         """Some numbers of the node, from a place in `Columns.numbers` on."""
         codes = [self._variable(f"numbers[{place}]", ()) for place in range(first, first + len(values))]
-        return RecordedColumn(self, values, np.array([[Cell(code, LARGEST_NUMBER)] for code in codes]))
+        return RecordedColumn(self, values, np.array([[Cell(code, MAX_NUMBER)] for code in codes]))
 
     def static(self, scores: Floats, place: int) -> RecordedColumn:
         """The static score of the node; a constant where all nodes have the same."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stromboli.engine.placement.node_answers import MOST_SCORE, one_per_node, passes, scored, within_bounds
+from stromboli.engine.placement.node_answers import MAX_SCORE, one_per_node, passes, scored, within_bounds
 from stromboli.engine.placement.node_fit import fits, fits_into
 from stromboli.engine.placement.node_functions import Bools, Column, Floats, NodeFilter, Nodes, NodeScore
 from stromboli.engine.placement.node_program import Program, RecordedNodes, Recorder
@@ -184,7 +184,7 @@ class UsageEvaluation:
                 now, later, score = program(numbers, place)
             except (ArithmeticError, ValueError):
                 return False
-            if not -MOST_SCORE <= score <= MOST_SCORE:
+            if not -MAX_SCORE <= score <= MAX_SCORE:
                 return False
             self._put(place, now, later, score)
             if look_ahead is not None:

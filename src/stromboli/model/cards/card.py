@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-MOST_OF_A_CARD = 2**31 - 1
+MAX_OF_A_CARD = 2**31 - 1
 """The largest number of a registration: memory in MiB, sharers, cores."""
 ALL_CORES = 100
 """The cores of a whole GPU, in percent."""
@@ -72,7 +72,7 @@ class Card:
     """Whether its device plugin says that it works; nothing new is put on others."""
     memory: int = 0
     """Memory, in MiB as a rule."""
-    count: int = MOST_OF_A_CARD
+    count: int = MAX_OF_A_CARD
     """How many shares it may be given out in."""
     cores: int = ALL_CORES
     """Its compute cores: percent for GPUs, cores for NPUs."""

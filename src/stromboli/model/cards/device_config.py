@@ -11,12 +11,12 @@ from msgspec import Struct, field
 from stromboli.api import card_names
 from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.yaml_reader import documents
-from stromboli.model.cards.card import MOST_OF_A_CARD, Geometry, MigInstance
+from stromboli.model.cards.card import MAX_OF_A_CARD, Geometry, MigInstance
 
 CONFIG_KEY = "device-config.yaml"
-MOST_GEOMETRIES = 64
+MAX_GEOMETRIES = 64
 """How many geometries a model of GPU may have, and how many kinds of instances a geometry."""
-MOST_NPU_MODELS = 64
+MAX_NPU_MODELS = 64
 """How many models of NPUs a configuration may name, and how many templates each."""
 _WORD = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,42}")
 """A common word: with `-devices-to-allocate` behind it, the name of an annotation has at most 63 characters."""
@@ -119,40 +119,40 @@ def parse_device_config(text: str) -> DeviceConfig | str:
 def _problem(config: DeviceConfig) -> str:
     """What is wrong with a configuration that can be read."""
     for known in config.nvidia.known_geometries:
-        if len(known.geometries) > MOST_GEOMETRIES:
-            return f"{CONFIG_KEY}: a model with more than {MOST_GEOMETRIES} geometries"
+        if len(known.geometries) > MAX_GEOMETRIES:
+            return f"{CONFIG_KEY}: a model with more than {MAX_GEOMETRIES} geometries"
         for geometry in known.geometries:
             if problem := _geometry_problem(geometry):
                 return f"{CONFIG_KEY}: geometry {geometry.group[:63]!r}: {problem}"
-    if len(config.npus.configs) > MOST_NPU_MODELS:
-        return f"{CONFIG_KEY}: more than {MOST_NPU_MODELS} models of NPUs"
+    if len(config.npus.configs) > MAX_NPU_MODELS:
+        return f"{CONFIG_KEY}: more than {MAX_NPU_MODELS} models of NPUs"
     numbers: list[Any] = [config.nvidia.memory_factor]
     for npu in config.npus.configs:
         if not npu.word or not npu.resource_name:
             return f"{CONFIG_KEY}: a model of NPUs without commonWord or resourceName"
         if not _WORD.fullmatch(npu.word):
             return f"{CONFIG_KEY}: commonWord {npu.word[:63]!r} cannot be part of names of annotations"
-        if len(npu.templates) > MOST_NPU_MODELS:
-            return f"{CONFIG_KEY}: {npu.word[:63]}: more than {MOST_NPU_MODELS} templates"
+        if len(npu.templates) > MAX_NPU_MODELS:
+            return f"{CONFIG_KEY}: {npu.word[:63]}: more than {MAX_NPU_MODELS} templates"
         numbers += [
             npu.memory_allocatable,
             npu.memory_capacity,
             *(template.memory for template in npu.templates),
         ]
-    if any(not 0 <= number <= MOST_OF_A_CARD for number in numbers):
-        return f"{CONFIG_KEY}: a number below 0 or above {MOST_OF_A_CARD}"
+    if any(not 0 <= number <= MAX_OF_A_CARD for number in numbers):
+        return f"{CONFIG_KEY}: a number below 0 or above {MAX_OF_A_CARD}"
     return ""
 
 
 def _geometry_problem(geometry: Geometry) -> str:
     if "-" in geometry.group or "[" in geometry.group or "]" in geometry.group:
         return "its name must not contain - [ or ], which separate names of slots"
-    if len(geometry.instances) > MOST_GEOMETRIES:
-        return f"more than {MOST_GEOMETRIES} kinds of instances"
+    if len(geometry.instances) > MAX_GEOMETRIES:
+        return f"more than {MAX_GEOMETRIES} kinds of instances"
     if any(not _is_instance(instance) for instance in geometry.instances):
-        return f"memory and count of an instance must be 0 to {MOST_OF_A_CARD}"
+        return f"memory and count of an instance must be 0 to {MAX_OF_A_CARD}"
     return ""
 
 
 def _is_instance(instance: MigInstance) -> bool:
-    return 0 <= instance.memory <= MOST_OF_A_CARD and 0 <= instance.count <= MOST_OF_A_CARD
+    return 0 <= instance.memory <= MAX_OF_A_CARD and 0 <= instance.count <= MAX_OF_A_CARD

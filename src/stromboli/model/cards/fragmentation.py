@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 # -- typical tasks
 
 
-MOST_TYPICAL_TASKS = 128
+MAX_TYPICAL_TASKS = 128
 """Demands that count as typical among the tasks of a cluster, at most, however few tasks they cover."""
-MOST_LISTED_TASKS = 1024
+MAX_LISTED_TASKS = 1024
 """The same among tasks that are listed for the purpose."""
 COVERED = 0.95
 _ENDED = (Status.SUCCEEDED, Status.FAILED)
@@ -57,7 +57,7 @@ class WeightedTask(NamedTuple):
 
 
 def most_frequent(
-    counts: Mapping[TypicalTask, int], covered: float = COVERED, most: int = MOST_LISTED_TASKS
+    counts: Mapping[TypicalTask, int], covered: float = COVERED, most: int = MAX_LISTED_TASKS
 ) -> tuple[WeightedTask, ...]:
     """The most frequent demands, until so large a part of all tasks is covered; of equals the larger comes first."""
     total = sum(counts.values())
@@ -94,7 +94,7 @@ def counted_tasks(cluster: Cluster, gpus: GpuColumns, demands: GpuDemands) -> Co
 
 
 Floats = NDArray[np.float64]
-MOST_STATES = 2**16
+MAX_STATES = 2**16
 """States of nodes whose fragmentation is remembered; then it is computed anew."""
 
 
@@ -201,7 +201,7 @@ class NodeFragmentation:
         states = [*zip(steps, kinds, map(bytes, ordered), strict=True)]
         known = self._known
         if missing := [place for place, state in enumerate(states) if state not in known]:
-            if len(known) > MOST_STATES:
+            if len(known) > MAX_STATES:
                 known.clear()
                 missing = [*range(len(states))]
             first = [*{states[place]: place for place in missing}.values()]

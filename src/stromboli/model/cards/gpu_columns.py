@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 WHOLE = 1000
 """A whole GPU, in thousandths."""
-_MOST_KNOWN = 10_000
+_MAX_KNOWN = 10_000
 
 
 class GpuDemand(NamedTuple):
@@ -86,7 +86,7 @@ class GpuDemands:
 
     def of(self, task: Task) -> GpuDemand:
         models = self._cluster.cards.models
-        if models is not self._models or len(self._known) > _MOST_KNOWN:
+        if models is not self._models or len(self._known) > _MAX_KNOWN:
             self._known.clear()
             self._models = models
         demand = self._known.get(task.shape.id)
@@ -158,7 +158,7 @@ def asked_models(task: Task) -> GpuModels:
 # -- the columns
 
 
-MOST_GPUS = 64
+MAX_GPUS = 64
 """GPUs of a node that count, at most; a node with more is scored by its first ones."""
 
 
@@ -247,7 +247,7 @@ class GpuColumns:
 
     def _width(self, node: Node) -> int:
         cards = self._cards(node)
-        return max(1, min(MOST_GPUS, len(cards.cards) if cards is not None else self._whole(node.row)[1]))
+        return max(1, min(MAX_GPUS, len(cards.cards) if cards is not None else self._whole(node.row)[1]))
 
     def _whole(self, row: int) -> tuple[int, int]:
         """How many whole GPUs of a node are free, and how many it has."""

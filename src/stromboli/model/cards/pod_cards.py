@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from stromboli.api import card_names, names
 from stromboli.api.resources.quantity import QuantityError, exact
-from stromboli.model.cards.card import MOST_OF_A_CARD
+from stromboli.model.cards.card import MAX_OF_A_CARD
 from stromboli.model.ledgers import Grant
 from stromboli.model.status import Status
 
@@ -69,7 +69,7 @@ def lock_counts(since: str, now: float) -> bool:
 # -- what pods request and hold
 
 
-MOST_SHARES = 1024
+MAX_SHARES = 1024
 """Shares that are read from an annotation of a pod."""
 _NOT_SHOWN = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
 
@@ -86,14 +86,14 @@ def whole_amount(quantity: Quantity | None) -> int:
         value = exact(quantity) if quantity is not None else 0
     except QuantityError:
         return 0
-    return min(int(value), MOST_OF_A_CARD) if value == int(value) and value >= 0 else 0
+    return min(int(value), MAX_OF_A_CARD) if value == int(value) and value >= 0 else 0
 
 
 def asked_of_gpu_share(spec: PodSpec, name: str) -> int:
     """What a pod asks for by limits: of all containers together, or of the largest init container."""
     together = sum(whole_amount(container.resources.limits.get(name)) for container in spec.containers)
     first = [whole_amount(container.resources.limits.get(name)) for container in spec.init_containers]
-    return min(max([together, *first]), MOST_OF_A_CARD)
+    return min(max([together, *first]), MAX_OF_A_CARD)
 
 
 def group_key(task: Task) -> str:
@@ -116,7 +116,7 @@ def held_shares(task: Task, model: str) -> Iterable[CardShare]:
             for shares in grant.containers
             for share in shares
         ]
-    return islice(shown, MOST_SHARES)
+    return islice(shown, MAX_SHARES)
 
 
 def _shown_shares(task: Task, model: str) -> Iterator[CardShare] | None:

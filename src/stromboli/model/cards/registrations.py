@@ -11,12 +11,12 @@ from stromboli.api import card_names, go_scalars
 from stromboli.api.resources.quantity import QuantityError, whole
 from stromboli.api.types.meta import ResourceList
 from stromboli.api.types.node import Node as NodeObject
-from stromboli.model.cards.card import MOST_OF_A_CARD, Card
+from stromboli.model.cards.card import MAX_OF_A_CARD, Card
 from stromboli.model.cards.device_config import DeviceConfig, NpuConfig
 
-MOST_CARDS = 1024
+MAX_CARDS = 1024
 """Cards that a node may register of a model."""
-LONGEST_REGISTRATION = 256 * 1024
+MAX_REGISTRATION_LENGTH = 256 * 1024
 """Characters that a registration may have: an API server lets all annotations together have no more."""
 _FIELDS = 6
 _SEPARATORS = frozenset(",:;[")
@@ -103,8 +103,8 @@ def _entries(text: str, key: str) -> list[str]:
     """The entries of a registration, each of which has a comma; without a colon there is none."""
     _bound(text, key)
     entries = [entry for entry in text.split(":") if "," in entry] if ":" in text else []
-    if len(entries) > MOST_CARDS:
-        raise BadRegistration(f"{key}: {len(entries)} cards, more than {MOST_CARDS}")
+    if len(entries) > MAX_CARDS:
+        raise BadRegistration(f"{key}: {len(entries)} cards, more than {MAX_CARDS}")
     return entries
 
 
@@ -117,14 +117,14 @@ def _gpu_share(node: NodeObject) -> Iterator[Registration]:
     if card_names.GPU_MEMORY not in capacity or card_names.GPU_NUMBER not in capacity:
         return
     memory, number = _size(capacity, card_names.GPU_MEMORY), _size(capacity, card_names.GPU_NUMBER)
-    if number > MOST_CARDS:
-        raise BadRegistration(f"{card_names.GPU_NUMBER}: {number} cards, more than {MOST_CARDS}")
+    if number > MAX_CARDS:
+        raise BadRegistration(f"{card_names.GPU_NUMBER}: {number} cards, more than {MAX_CARDS}")
     if number <= 0:
         return
     ids = node.metadata.annotations.get(card_names.GPU_UNHEALTHY, "")
     _bound(ids, card_names.GPU_UNHEALTHY)
     unhealthy = {text for text in ids.split(",") if text}
-    each = min(memory // number, MOST_OF_A_CARD)
+    each = min(memory // number, MAX_OF_A_CARD)
     cards = [Card(i, str(i), healthy=str(i) not in unhealthy, memory=each) for i in range(number)]
     yield Registration(card_names.GPU_SHARE, tuple(cards))
 
@@ -155,8 +155,8 @@ def _npus(node: NodeObject, npu: NpuConfig, hami_core: bool) -> Iterator[Registr
         devices = msgspec.json.decode(text, type=list[_NpuDevice] | None) or []
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadRegistration(f"{key}: {str(error)[:200]}") from None
-    if len(devices) > MOST_CARDS:
-        raise BadRegistration(f"{key}: {len(devices)} cards, more than {MOST_CARDS}")
+    if len(devices) > MAX_CARDS:
+        raise BadRegistration(f"{key}: {len(devices)} cards, more than {MAX_CARDS}")
     cards = [_npu_card(index, device, key) for index, device in enumerate(devices)]
     _unique(cards, key)
     mode = node.metadata.annotations.get(card_names.NPU_NODE_MODE)
@@ -166,8 +166,8 @@ def _npus(node: NodeObject, npu: NpuConfig, hami_core: bool) -> Iterator[Registr
 
 def _npu_card(index: int, device: _NpuDevice, key: str) -> Card:
     numbers = (device.count, device.devmem, device.devcore)
-    if any(not 0 <= number <= MOST_OF_A_CARD for number in numbers):
-        raise BadRegistration(f"{key}: a number below 0 or above {MOST_OF_A_CARD}")
+    if any(not 0 <= number <= MAX_OF_A_CARD for number in numbers):
+        raise BadRegistration(f"{key}: a number below 0 or above {MAX_OF_A_CARD}")
     network = (device.custominfo or {}).get("NetworkID")
     known = isinstance(network, int | float) and not isinstance(network, bool) and abs(network) < 2**53
     return Card(
@@ -186,14 +186,14 @@ def _npu_card(index: int, device: _NpuDevice, key: str) -> Card:
 
 
 def _bound(text: str, key: str) -> None:
-    if len(text) > LONGEST_REGISTRATION:
-        raise BadRegistration(f"{key}: {len(text)} characters, more than {LONGEST_REGISTRATION}")
+    if len(text) > MAX_REGISTRATION_LENGTH:
+        raise BadRegistration(f"{key}: {len(text)} characters, more than {MAX_REGISTRATION_LENGTH}")
 
 
 def _number(text: str, key: str) -> int:
     """A whole number of a registration."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MOST_OF_A_CARD):
-        raise BadRegistration(f"{key}: {text[:63]!r} is no whole number from 0 to {MOST_OF_A_CARD}")
+    if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MAX_OF_A_CARD):
+        raise BadRegistration(f"{key}: {text[:63]!r} is no whole number from 0 to {MAX_OF_A_CARD}")
     return int(text)
 
 

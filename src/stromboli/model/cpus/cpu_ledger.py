@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # -- the CPUs that a task was given on its node
 
 
-LONGEST_DECISION = 131_072
+MAX_DECISION_LENGTH = 131_072
 """The longest annotation of a decision that is read, in characters."""
 
 
@@ -66,7 +66,7 @@ _decoder = msgspec.json.Decoder(_Decision)
 def granted_cpus(annotations: dict[str, str]) -> CpuGrant | None:
     """The CPUs that a scheduler wrote into the annotations of a pod; None where there are none that can be read."""
     text = annotations.get(names.TOPOLOGY_DECISION)
-    if text is None or len(text) > LONGEST_DECISION:
+    if text is None or len(text) > MAX_DECISION_LENGTH:
         return None
     try:
         decision = _decoder.decode(text)

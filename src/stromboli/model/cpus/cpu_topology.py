@@ -15,9 +15,9 @@ from stromboli.api.types.numa_topology import CpuDetail, Numatopology, Numatopol
 # -- sets of CPUs as the bits of a whole number, and their text as in `/sys`: `0-3,8`
 
 
-MOST_CPUS = 8192
+MAX_CPUS = 8192
 """CPUs of a node have smaller numbers than this; no kernel is built for more."""
-LONGEST_CPU_SET = 65_536
+MAX_CPU_SET_LENGTH = 65_536
 """The longest text that is read as a set of CPUs, in characters."""
 
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
@@ -25,16 +25,16 @@ _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 def parse_cpu_set(text: str) -> int:
     """The set that a text such as `0-3,8` stands for; `ValueError` says what is wrong with it."""
-    if len(text) > LONGEST_CPU_SET:
-        raise ValueError(f"is longer than {LONGEST_CPU_SET} characters")
+    if len(text) > MAX_CPU_SET_LENGTH:
+        raise ValueError(f"is longer than {MAX_CPU_SET_LENGTH} characters")
     bits = 0
     for part in text.split(",") if text else ():
         match = _RANGE.fullmatch(part)
         if match is None:
             raise ValueError(f"{part[:63]!r} is no CPU number and no range of them, such as 0-3")
         first, last = int(match[1]), int(match[2] or match[1])
-        if last >= MOST_CPUS:
-            raise ValueError(f"{last} is above {MOST_CPUS - 1}, the highest number that a CPU may have")
+        if last >= MAX_CPUS:
+            raise ValueError(f"{last} is above {MAX_CPUS - 1}, the highest number that a CPU may have")
         if first > last:
             raise ValueError(f"the range {part} ends before it begins")
         bits |= (1 << last + 1) - (1 << first)
@@ -64,9 +64,9 @@ def cpu_numbers(bits: int) -> Iterator[int]:
 # -- the topology of a node
 
 
-MOST_NUMA_NODES = 64
+MAX_NUMA_NODES = 64
 """NUMA nodes have smaller numbers than this: a set of them is one word."""
-MOST_PODS_LISTED = 16_384
+MAX_PODS_LISTED = 16_384
 """Pods with CPUs that a Numatopology may list."""
 STATIC = "static"
 POLICIES = ("", "none", "best-effort", "restricted", "single-numa-node")
@@ -160,17 +160,17 @@ class NodeCpus:
 
 def cpu_details(spec: NumatopologySpec) -> dict[int, CpuDetail]:
     """The CPUs of a Numatopology by number; `BadObject` where a number is none."""
-    if len(spec.cpu_detail) > MOST_CPUS:
-        raise BadObject("spec.cpuDetail", f"{len(spec.cpu_detail)} CPUs, at most {MOST_CPUS} can be counted")
+    if len(spec.cpu_detail) > MAX_CPUS:
+        raise BadObject("spec.cpuDetail", f"{len(spec.cpu_detail)} CPUs, at most {MAX_CPUS} can be counted")
     details: dict[int, CpuDetail] = {}
     for text, detail in spec.cpu_detail.items():
         cpu = int(text) if _NUMBER.fullmatch(text) else -1
-        if not 0 <= cpu < MOST_CPUS:
+        if not 0 <= cpu < MAX_CPUS:
             raise BadObject(
-                "spec.cpuDetail", f"{quoted(text)} is not the number of a CPU, 0 to {MOST_CPUS - 1}"
+                "spec.cpuDetail", f"{quoted(text)} is not the number of a CPU, 0 to {MAX_CPUS - 1}"
             )
-        if not 0 <= detail.numa < MOST_NUMA_NODES:
-            limit = f"0 to {MOST_NUMA_NODES - 1}"
+        if not 0 <= detail.numa < MAX_NUMA_NODES:
+            limit = f"0 to {MAX_NUMA_NODES - 1}"
             raise BadObject(
                 f"spec.cpuDetail.{cpu}.numa", f"{detail.numa} is not the number of a NUMA node, {limit}"
             )
@@ -183,8 +183,8 @@ def cpu_details(spec: NumatopologySpec) -> dict[int, CpuDetail]:
 def node_cpus(object: Numatopology, topology: CpuTopology) -> NodeCpus:
     """What a Numatopology says, apart from its CPUs; `BadObject` where that cannot be read."""
     spec = object.spec
-    if len(spec.pod_allocations) > MOST_PODS_LISTED:
-        problem = f"{len(spec.pod_allocations)} pods, at most {MOST_PODS_LISTED} are read"
+    if len(spec.pod_allocations) > MAX_PODS_LISTED:
+        problem = f"{len(spec.pod_allocations)} pods, at most {MAX_PODS_LISTED} are read"
         raise BadObject("spec.podAllocations", problem)
     return NodeCpus(
         topology,
@@ -212,8 +212,8 @@ def _reserved(spec: NumatopologySpec) -> int:
         reserved = whole(spec.res_reserved[names.CPU])
     except QuantityError as error:
         raise BadObject(field, str(error)) from None
-    if not 0 <= reserved <= MOST_CPUS:
-        raise BadObject(field, f"expected 0 to {MOST_CPUS} CPUs")
+    if not 0 <= reserved <= MAX_CPUS:
+        raise BadObject(field, f"expected 0 to {MAX_CPUS} CPUs")
     return reserved
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stromboli.model.dimensions import Dimensions
     from stromboli.model.task import Task
 
-MOST_CONSUMERS = 256
+MAX_CONSUMERS = 256
 """Consumers that a claim may have at the same time: an API server takes no more."""
 NATIVE_GROUPS = "scheduling.k8s.io"
 _CREATE_TEMPLATE = "create the ResourceClaimTemplate that it references: its claim is generated from it"
@@ -106,7 +106,7 @@ def _use_problem(use: ClaimUse, classes: dict[str, DeviceClass], task: Task) -> 
     if use.allocation is None:
         return next(_request_problems(use.object, classes), None)
     reserved = use.object.status.reserved_for
-    if len(reserved) >= MOST_CONSUMERS and consumer_uid(task, use) not in [each.uid for each in reserved]:
+    if len(reserved) >= MAX_CONSUMERS and consumer_uid(task, use) not in [each.uid for each in reserved]:
         return Problem(messages.IN_USE, _SEPARATE_CLAIM)
     return None
 

@@ -127,7 +127,7 @@ def progress(cluster: Cluster, task: Task, seen: Task) -> None:
 # -- grants that objects show: after a restart all that is known of them
 
 
-MOST_CPUS_PER_REQUESTED = 8
+MAX_CPUS_PER_REQUESTED = 8
 """The CPUs of an annotation for each that its pod requests: whole cores may be more than was asked for."""
 
 
@@ -137,7 +137,7 @@ def grants_of(cluster: Cluster, task: Task, assumed: tuple[Grant, ...]) -> tuple
         return assumed
     shown = granted_cpus(task.annotations)
     requested = sum(whole_cpus(container) for container in task.shape.spec.containers)
-    if shown is None or parse_cpu_set(shown.cpus).bit_count() > MOST_CPUS_PER_REQUESTED * requested:
+    if shown is None or parse_cpu_set(shown.cpus).bit_count() > MAX_CPUS_PER_REQUESTED * requested:
         return assumed
     return (*(grant for grant in assumed if not isinstance(grant, CpuGrant)), shown)
 

@@ -17,7 +17,7 @@ from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
 from stromboli.model.requirements.group_demands import queue_demands
 
-MOST_OF_A_NODE = 2**56
+MAX_OF_A_NODE = 2**56
 """What a node counts for at most of a resource: a hundred times as much, and many pods as large, still fit 64 bits."""
 
 # -- queues
@@ -111,7 +111,7 @@ def put_node(cluster: Cluster, obj: NodeObject) -> None:
 
 
 def _saturated(sizes: dict[str, int]) -> dict[str, int]:
-    return {resource: min(size, MOST_OF_A_NODE) for resource, size in sizes.items()}
+    return {resource: min(size, MAX_OF_A_NODE) for resource, size in sizes.items()}
 
 
 def drop_node(cluster: Cluster, obj: NodeObject) -> None:

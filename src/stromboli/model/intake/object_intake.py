@@ -67,7 +67,7 @@ from stromboli.model.task import Condition, Task
 from stromboli.model.time_limits import annotated_limit
 from stromboli.model.volumes.storage_objects import STORAGE_KINDS, check_storage
 
-MOST_ON_A_NODE = 2**62
+MAX_ON_A_NODE = 2**62
 
 
 class _Uncountable(BadObject):
@@ -504,7 +504,7 @@ class Intake:
         for dim, amount in shape.request.items():
             if amount > HUGE and node is not None:
                 held = sum(int(task.request.get(dim, 0)) for task in node.tasks if task.uid != uid)
-                if held + amount > MOST_ON_A_NODE:
+                if held + amount > MAX_ON_A_NODE:
                     name = self.cluster.dims.names[dim]
                     raise _Uncountable("spec", f"node {node.name} would hold more {name} than can be counted")
 

@@ -9,7 +9,7 @@ from stromboli.api.selectors import matches_labels
 from stromboli.api.types.scheduling import SubGroupPolicy
 from stromboli.model.job import Job, SubJob
 
-LONGEST = 128
+MAX_LENGTH = 128
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 
@@ -36,7 +36,7 @@ def _match(policy: SubGroupPolicy, labels: Mapping[str, str]) -> list[str]:
 
 def _short(policy: str, values: list[str]) -> str:
     joined = "-".join(values)
-    return f"{policy}-{joined if len(joined) <= LONGEST else _hashed(joined)}"
+    return f"{policy}-{joined if len(joined) <= MAX_LENGTH else _hashed(joined)}"
 
 
 def _hashed(joined: str) -> str:

@@ -22,7 +22,7 @@ from stromboli.model.topology.domain_sums import RowGroups
 Floats = NDArray[np.float64]
 NODES, GPUS = "nodes", "gpus"
 RESOURCES = (NODES, GPUS, "cpu", "memory")
-MOST_TIERS = 16
+MAX_TIERS = 16
 """Tiers that are told about, the lowest ones; networks have five or so."""
 
 
@@ -91,7 +91,7 @@ class TierOccupancies:
             self._shape, self._clock = (tree.version, columns.layout), -1
             self._vacant, self._usable = np.zeros((2, len(columns)), dtype=bool)
             self._tiers = [
-                _tier(tree.domains.values(), tier, len(columns)) for tier in tree.tiers[:MOST_TIERS]
+                _tier(tree.domains.values(), tier, len(columns)) for tier in tree.tiers[:MAX_TIERS]
             ]
         if self._clock != columns.clock:
             self._look_at_nodes(columns)

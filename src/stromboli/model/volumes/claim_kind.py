@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim
 
 
-MOST_BYTES = 2**60
+MAX_BYTES = 2**60
 """What a volume, a claim or a storage counts for at most, so that sums of many fit 64 bits."""
 _FILESYSTEM = "Filesystem"
 
@@ -98,7 +98,7 @@ def size_of(volume: PersistentVolume) -> int:
 
 def amount_of(quantity: Quantity) -> int:
     """An amount of storage in bytes."""
-    return min(whole(quantity), MOST_BYTES)
+    return min(whole(quantity), MAX_BYTES)
 
 
 # -- what a pod requires of a node by its volumes

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stromboli.api import names
-from stromboli.model.volumes.free_volumes import MOST_KINDS, MOST_LISTED
+from stromboli.model.volumes.free_volumes import MAX_KINDS, MAX_LISTED
 from stromboli.model.volumes.volume_reach import nodes_with_affinity
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stromboli.model.volumes.volume_ledger import VolumeLedger
 
 
-MOST_STEPS = 1_000_000
+MAX_STEPS = 1_000_000
 """How many times a volume is looked at for a pod of several claims; nodes that would take more are left out."""
 
 
@@ -94,7 +94,7 @@ class ClaimMatching:
             choices = self.choose(claims, int(rows[0]))
             if choices is not None and all(choices):
                 return
-        tried = max(MOST_STEPS // len(claims) ** 2, 1)
+        tried = max(MAX_STEPS // len(claims) ** 2, 1)
         matching.bindable[rows[tried:]] = False
         for row in rows[:tried].tolist():
             matching.bindable[row], matching.enough[row] = self._fits_on(claims, row)
@@ -103,7 +103,7 @@ class ClaimMatching:
         """Whether the volumes of all kinds of claims can be listed side by side; for a single kind they always can."""
         kinds = {claim.kind.of_any_size for claim in claims if not claim.volume and not claim.node}
         listed = sum(self._ledger.free.count(kind.storage_class) for kind in kinds)
-        return len(kinds) <= 1 or (len(kinds) <= MOST_KINDS and listed <= MOST_LISTED)
+        return len(kinds) <= 1 or (len(kinds) <= MAX_KINDS and listed <= MAX_LISTED)
 
     def _only(self, node: str) -> Bools:
         chosen = np.zeros(len(self._columns), dtype=bool)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.task import Task
 
-MOST_IN_SELECTOR = 64
+MAX_IN_SELECTOR = 64
 """Labels, expressions and their values in the selector of a claim: each is compared with many volumes."""
 CREATE_CLAIM = Remedy(
     "create it", "create it, or add it to the files: kubectl get -A -o yaml pvc,pv,storageclasses"
@@ -129,8 +129,8 @@ def _unusable(task: Task, claim: PersistentVolumeClaim, ephemeral: bool) -> str 
         owner.controller and owner.uid == task.uid for owner in claim.metadata.owner_references
     ):
         return names.CLAIM_OF_ANOTHER_POD.format(namespace=task.namespace, name=claim.name, pod=task.name)
-    if not is_bound(claim) and (count := _count_in_selector(claim)) > MOST_IN_SELECTOR:
-        return names.CLAIM_SELECTOR_TOO_LONG.format(name=claim.name, count=count, most=MOST_IN_SELECTOR)
+    if not is_bound(claim) and (count := _count_in_selector(claim)) > MAX_IN_SELECTOR:
+        return names.CLAIM_SELECTOR_TOO_LONG.format(name=claim.name, count=count, most=MAX_IN_SELECTOR)
     return None
 
 

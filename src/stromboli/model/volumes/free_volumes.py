@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.node_columns import Columns, Ints
 
-MOST_KINDS = 256
+MAX_KINDS = 256
 """Kinds of claims, whatever their sizes, whose volumes are listed; those not asked for lately are forgotten."""
-MOST_LISTED = 500_000
+MAX_LISTED = 500_000
 """Volumes that are listed for all of these kinds together."""
-MOST_SIZES = 16
+MAX_SIZES = 16
 """Sizes of claims of a kind for which it is remembered how many volumes each node reaches."""
 FEW_NODES = 64
 """A volume that so many nodes reach is listed with each of them; one that more reach is listed once."""
@@ -142,7 +142,7 @@ class FreeVolumes:
     def _forget_kinds(self) -> None:
         """Forget what is known of kinds that were not asked for lately."""
         while len(self._kinds) > 1 and (
-            len(self._kinds) > MOST_KINDS or sum(map(len, self._kinds.values())) > MOST_LISTED
+            len(self._kinds) > MAX_KINDS or sum(map(len, self._kinds.values())) > MAX_LISTED
         ):
             self._kinds.popitem(last=False)
 
@@ -193,7 +193,7 @@ class KindVolumes:
         counts = self._counts.get(request)
         if counts is None:
             counts = self._counts[request] = self._count_all(request)
-            if len(self._counts) > MOST_SIZES:
+            if len(self._counts) > MAX_SIZES:
                 self._counts.popitem(last=False)
         return counts
 

@@ -13,7 +13,7 @@ import numpy as np
 from stromboli.api.types.meta import Requirement
 from stromboli.api.types.pod import NodeSelectorTerm
 from stromboli.model.constraints.node_selection import matching_term
-from stromboli.model.volumes.claim_kind import MOST_BYTES, amount_of
+from stromboli.model.volumes.claim_kind import MAX_BYTES, amount_of
 from stromboli.model.volumes.volume_reach import rows_with_label
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class ClassCapacity:
             self._count_free(number)
 
     def _count_free(self, number: int) -> None:
-        self._free[number] = self._room[number] - min(self._promised[number], MOST_BYTES)
+        self._free[number] = self._room[number] - min(self._promised[number], MAX_BYTES)
 
     def enough(self, largest: Ints, total: Ints) -> Bools:
         """Nodes for which one report has room for volumes of so many bytes together, and for the largest of them.
@@ -182,7 +182,7 @@ def _largest_volume(report: CSIStorageCapacity) -> int:
 def _room(report: CSIStorageCapacity) -> int:
     """What all volumes together may have; a report without a capacity limits single volumes alone."""
     if report.capacity is None:
-        return MOST_BYTES * 2
+        return MAX_BYTES * 2
     return max(amount_of(report.capacity), _largest_volume(report))
 
 

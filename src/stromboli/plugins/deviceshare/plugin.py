@@ -50,7 +50,7 @@ from stromboli.plugins.deviceshare.card_fits import (
 from stromboli.plugins.deviceshare.npu_request import NpuRequest, npu_containers
 from stromboli.plugins.deviceshare.share_arguments import ShareArguments
 from stromboli.plugins.deviceshare.vgpu_request import (
-    MOST_LISTED,
+    MAX_LISTED,
     ContainerRequest,
     VgpuRequest,
     card_choice,
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
-MOST_FITS = 256
+MAX_FITS = 256
 """Requests whose fits are remembered at a time; a bound on memory, not on what may be scheduled."""
 
 
@@ -200,7 +200,7 @@ class DeviceShare(Plugin):
         fits = self._fits.get(request)
         if fits is None:
             fits = self._fits[request] = CardFits(self.session.cluster, request, self._rules_of, self._held)
-            if len(self._fits) > MOST_FITS:
+            if len(self._fits) > MAX_FITS:
                 self._fits.popitem(last=False)
         else:
             self._fits.move_to_end(request)
@@ -216,8 +216,8 @@ class DeviceShare(Plugin):
         for demand in task.shape.demands:
             if demand.requirement is DEVICE_SHARING and (resource := self._not_shared(task.shape)):
                 return self._not_shared_refusal(resource)
-        if self._requests(task) and (count := listed_cards(task)) > MOST_LISTED:
-            text = card_reasons.LONG_LISTS.format(count=count, most=MOST_LISTED)
+        if self._requests(task) and (count := listed_cards(task)) > MAX_LISTED:
+            text = card_reasons.LONG_LISTS.format(count=count, most=MAX_LISTED)
             return Refusal(text, plugin=self.name)
         return None
 

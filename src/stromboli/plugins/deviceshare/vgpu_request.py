@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UNSET = 101
 """The percentage of memory that stands for none."""
 ALL_OF_IT = 100
-MOST_LISTED = 256
+MAX_LISTED = 256
 """Uuids and types that the annotations of a pod may list in all."""
 _LISTS = (
     card_names.VGPU_USE_UUID,

@@ -50,11 +50,11 @@ WORTH_OF_FIRST = 8
 DEFAULT_SECONDS = 10
 STEPS_PER_SECOND = 5_000
 """Steps of a search that stand for a second of `dynamicresources.filterTimeoutSeconds`."""
-MOST_SECONDS = 50
+MAX_SECONDS = 50
 """Seconds beyond which no search for devices on a node goes, also if the policy sets no limit."""
-MOST_STEPS = 500_000
+MAX_STEPS = 500_000
 """Steps of all searches for devices in a cycle, a few seconds; nodes that are left are looked at in the next."""
-MOST_ERRORS = 16
+MAX_ERRORS = 16
 """Different errors that are told of nodes; others are told without their words."""
 
 
@@ -66,14 +66,14 @@ class SearchLimit:
 
     def __init__(self, seconds: int) -> None:
         asked = seconds if seconds >= 0 else DEFAULT_SECONDS
-        bounded = min(asked, MOST_SECONDS) if asked else MOST_SECONDS
+        bounded = min(asked, MAX_SECONDS) if asked else MAX_SECONDS
         self.steps = STEPS_PER_SECOND * bounded
         """Of a search on one node."""
         self.opening()
 
     def opening(self) -> None:
         """A new cycle."""
-        self._left = MOST_STEPS
+        self._left = MAX_STEPS
         self._spent: dict[str, int] = {}
         """By namespace."""
 
@@ -205,7 +205,7 @@ class DeviceColumn:
         """What is wrong with classes, selectors or pools, or that there was no time, and where that is not so."""
         if self.is_unfinished:
             yield Problem(messages.NO_TIME), ~self._postponed
-        for error, _ in Counter(self._errors.values()).most_common(MOST_ERRORS):
+        for error, _ in Counter(self._errors.values()).most_common(MAX_ERRORS):
             passing = np.ones(len(self.later), dtype=bool)
             passing[[row for row, other in self._errors.items() if other == error]] = False
             message, fix = error
@@ -228,7 +228,7 @@ def _worth(contents: Iterable[ClaimContent], solution: Solution) -> int:
 # -- claims of tasks
 
 
-MOST_COLUMNS = 64
+MAX_COLUMNS = 64
 """Columns remembered at a time; a bound on memory, not on what may be scheduled."""
 
 
@@ -344,7 +344,7 @@ class DeviceClaims:
         column = self._columns.pop(contents, None)
         if column is None:
             column = DeviceColumn(self._cluster, contents, self._limit)
-            if len(self._columns) >= MOST_COLUMNS:
+            if len(self._columns) >= MAX_COLUMNS:
                 del self._columns[next(iter(self._columns))]
         self._columns[contents] = column
         self._asked.add(column)
@@ -504,7 +504,7 @@ class ExtendedResources:
 # -- pods of a job that share a claim without devices: the node that the first one takes has to serve them all
 
 
-MOST_SHARERS = 64
+MAX_SHARERS = 64
 """Pods beside the first for which room is looked for; a gang that shares a claim is rarely larger than a node."""
 WEIGHT = 1e6
 """What room for one more of them is worth: more than all that other scores may say."""
@@ -548,7 +548,7 @@ class SharedClaims:
             for other in users.get(use.key, ())
             if other is not task and other.status is Status.PENDING
         )
-        waiting = list(dict.fromkeys(islice(others, MOST_SHARERS)))
+        waiting = list(dict.fromkeys(islice(others, MAX_SHARERS)))
         if not waiting:
             return None
         claims = {use: None for each in (task, *waiting) for use in self._new(each)}
