@@ -107,6 +107,7 @@ to resolve such ties give 3,475 to 3,481.
 """
 
 
+@pytest.mark.slow
 @needs_full_traces
 @pytest.mark.parametrize(("log", "backfill", "jobs", "wait", "slowdown", "utilisation"), TABLE)
 def test_the_published_table_comes_out(log, backfill, jobs, wait, slowdown, utilisation):
