@@ -1,4 +1,4 @@
-"""Arithmetic over resource amounts, each rule of the specification once, under its name there (spec 03 0.1).
+"""Arithmetic over resource amounts: each rule of the specification once, under its name (spec 03 0.1).
 
 An amount vector is a plain dict from dimension to number. A missing dimension is zero; totals drop what becomes zero,
 so that a vector updated by moves equals one summed from zero. Whole numbers stay exact; floats appear only in shares.
@@ -35,14 +35,14 @@ def shift(total: Amounts, request: Vector, sign: int = 1) -> None:
 
 
 def plus(left: Vector, right: Vector) -> Amounts:
-    """The sum; what becomes zero is left out."""
+    """The sum, without amounts that become zero."""
     total = dict(left)
     shift(total, right)
     return total
 
 
 def minus(left: Vector, right: Vector) -> Amounts:
-    """Plain difference; may go below zero."""
+    """The difference; amounts may become negative."""
     total = dict(left)
     shift(total, right, -1)
     return total
@@ -80,7 +80,7 @@ def lacking(wanted: Vector, limit: Vector, request: Vector) -> list[int]:
 
 
 def fits(wanted: Vector, limit: Vector, request: Vector) -> bool:
-    """FITS: wanted <= limit, exactly, in the dimensions the request asks for (never pods)."""
+    """FITS: wanted <= limit, exactly, in the dimensions of the request (never pods)."""
     for dim, amount in request.items():
         if amount > 0 and dim != PODS and wanted.get(dim, 0) > limit.get(dim, 0):
             return False
@@ -107,7 +107,7 @@ def some_fits(wanted: Vector, limit: Vector, request: Vector) -> bool:
 
 
 def some_over(held: Vector, limit: Vector, request: Vector) -> bool:
-    """ANYOVER: held > limit in one dimension that the request asks for (never pods) and that the limit names."""
+    """ANYOVER: held > limit in one dimension of the request (never pods) that the limit names."""
     return any(
         amount > 0
         and dim != PODS
@@ -137,7 +137,7 @@ def maximum(left: Vector, right: Vector) -> Amounts:
 
 
 def excess(left: Vector, right: Vector) -> Amounts:
-    """EXCESS: what left has above right, nothing below zero."""
+    """EXCESS: left minus right, never below zero."""
     return {dim: amount - right.get(dim, 0) for dim, amount in left.items() if amount > right.get(dim, 0)}
 
 

@@ -54,11 +54,11 @@ class Change(NamedTuple):
     old_status: Status
     """Its status before the move."""
     old_node: Node | None
-    """Its node before the move, if any."""
+    """Its node before the move; none if it had none."""
     status: Status
     """Its status after the move."""
     node: Node | None
-    """Its node after the move, if any."""
+    """Its node after the move; none if it has none."""
     undo: bool = False
     """Whether this undoes an earlier move; then no listener may refuse."""
     old_grants: tuple[Grant, ...] = ()
@@ -85,7 +85,7 @@ class Refused(NamedTuple):
     why: str
     """The sentence that the plugin gave."""
     remedy: Remedy = NO_REMEDY
-    """What would help the task, if the plugin knows."""
+    """What would help the task, if the plugin provides it."""
 
 
 class ListenerFailed(Exception):
@@ -101,7 +101,7 @@ class Listener(Protocol):
     """Called for every move. Its state must depend on the change alone, so that the reversed change restores it."""
 
     def on_move(self, change: Change) -> str | None:
-        """Follow a change; a returned text refuses it. The answer is ignored when a move is undone."""
+        """Follow a change; a returned text refuses it, except when a move is undone."""
 
 
 @dataclass(slots=True, eq=False)
@@ -111,7 +111,7 @@ class Dirty:
     everything: bool = True
     """Whether all has to be looked at anew, as in the first session; then the rest says nothing."""
     jobs: dict[Job, None] = field(default_factory=dict)
-    """Jobs of which a task moved, came or went, or whose group changed."""
+    """Jobs whose group changed, or of which a task was moved, added or removed."""
     queues: dict[Queue, None] = field(default_factory=dict)
     """Queues whose object changed, or that jobs joined or left."""
     nodes: bool = False
@@ -128,7 +128,7 @@ class Cluster:
 
     def __init__(self, objects: LookupObjects, dims: Dimensions | None = None):
         self.dims: Dimensions = dims if dims is not None else Dimensions()
-        """Which resource has which number in amounts."""
+        """The number of each resource in amounts."""
         self.columns: Columns = Columns(self.dims)
         """The numbers of all nodes as arrays."""
         self.objects = objects
@@ -137,11 +137,11 @@ class Cluster:
         """The pod affinity terms of all tasks, on nodes or not."""
         self.pod_counts = PodCounts(self.columns, self.affinity_terms.index_keys)
         self.nodes: dict[str, Node] = {}
-        """All nodes by name, also those that only a pod names."""
+        """All nodes by name, including those that only a pod names."""
         self.jobs: dict[JobId, Job] = {}
-        """All jobs by id, also those that take no part in cycles: see `job.visible`."""
+        """All jobs by id, including those that cycles ignore: see `job.visible`."""
         self.queues: dict[str, Queue] = {}
-        """All queues by name, also those that only a job names: see `queue.exists`."""
+        """All queues by name, including those that only a job names: see `queue.exists`."""
         self.tasks: dict[str, Task] = {}
         """All tasks by the uid of their pod."""
         self.hyper_nodes = HyperNodeTree()
@@ -151,18 +151,18 @@ class Cluster:
         self.total: Amounts = {}
         """What is allocatable on all nodes together; changes between cycles alone."""
         self.stranded: Amounts = {}
-        """What tasks of jobs that stay hold on nodes without a Node object, such as of a node that was removed."""
+        """What tasks of jobs hold on nodes without a Node object, such as a removed node; leaving tasks excluded."""
         self.waiting: dict[Job, None] = {}
-        """Jobs that wait to be let in by `enqueue`."""
+        """Jobs that `enqueue` has not admitted yet."""
         self.backlog: dict[Job, None] = {}
-        """Jobs with a Pending or Pipelined task, the work of an action that places; copy it before you move any."""
+        """Jobs with a Pending or Pipelined task, the work of placing actions; copy it before you move any."""
         self.reservations = Reservations(self)
-        """Room that is kept beyond a cycle."""
+        """Capacity that stays reserved beyond a cycle."""
         self._make_ledgers(objects)
         self.unsettled: dict[Job, None] = {}
         """Jobs whose outcome was not final when it was last reported."""
         self.memory: dict[str, Any] = {}
-        """What plugins carry from cycle to cycle: plain data, by plugin name; see `session.restore_if_lost`."""
+        """What plugins keep from cycle to cycle: plain data, by plugin name; see `session.restore_if_lost`."""
         self.usage: Mapping[str, NodeUsage] = {}
         """Measured load by node name; replaced as a whole between cycles, never changed in place."""
         self.listeners: list[Listener] = []
@@ -174,7 +174,7 @@ class Cluster:
 
     def _make_ledgers(self, objects: LookupObjects) -> None:
         self.cards = CardLedger(self.dims)
-        """What tasks hold of cards that nodes share out."""
+        """What tasks hold of cards that several pods share."""
         self.cpus = CpuLedger()
         """The free CPUs of nodes that have a Numatopology."""
         self.volumes = VolumeLedger(objects, self.columns, self.nodes)
@@ -184,17 +184,17 @@ class Cluster:
         self._volumes_only: dict[Task, None] = {}
         """Tasks that request nothing but volume claims."""
         self._storage_version = 0
-        """The state of storage in which it was last looked at whether they are best-effort."""
+        """The state of storage when it was last determined whether they are best-effort."""
         self.ledgers: tuple[Ledger, ...] = (self.cards, self.cpus, self.volumes, self.devices)
-        """What tasks hold besides amounts, a ledger for each kind of it."""
+        """What tasks hold besides amounts, a ledger for each kind of resource."""
         self._served = ServedResources()
         self.ledger_version = 0
-        """Grows when a ledger concerns other pods than before."""
+        """Increases when a ledger concerns other pods than before."""
 
     def emptied(self) -> Cluster:
-        """A cluster without objects that keeps the settings and what plugins remember of this one."""
+        """A cluster without objects that keeps the settings and the plugins' memory of this one."""
         empty = Cluster(type(self.objects)(), self.dims)
-        empty.ledger_version = self.ledger_version + 1  # shapes remember the ledgers of this one
+        empty.ledger_version = self.ledger_version + 1  # shapes cache the ledgers of this one
         empty.volumes.ignored_provisioners = self.volumes.ignored_provisioners
         if self.cards.models is not None:
             empty.share_cards(self.cards.models)
@@ -202,12 +202,12 @@ class Cluster:
         return empty
 
     def mark_all_dirty(self) -> None:
-        """Make the next session look at everything, whatever changed."""
+        """Mark everything as changed for the next session."""
         self.dirty = Dirty()
         self.touched.clear()
 
     def forget_changes(self) -> None:
-        """From here on, only what changes is dirty."""
+        """Start to collect changes: only what changes from now on is dirty."""
         self.settle()
         self.dirty = Dirty(everything=False)
         self.touched.clear()
@@ -224,9 +224,9 @@ class Cluster:
     def move(
         self, task: Task, status: Status, node: Node | None, grants: tuple[Grant, ...] = ()
     ) -> Change | Refused:
-        """Give a task another status, on another node or none; a listener may refuse.
+        """Give a task another status, on another node or none. A listener may refuse the move.
 
-        What it holds besides amounts it keeps while it stays on its node; on another node it holds these grants.
+        On the same node the task keeps its grants; on another node it holds the given ones.
         """
         held = task.grants if node is task.node else grants
         change = Change(task, task.status, task.node, status, node, False, task.grants, held)
@@ -247,7 +247,7 @@ class Cluster:
         self._unmove(change, len(self.listeners))
 
     def _unmove(self, change: Change, notified: int) -> None:
-        """Restore the state before the listeners: whatever one of them does, the state is as before the move."""
+        """Restore the state before the listeners, so that it is as before the move even if one of them raises."""
         reversed_change = change.reversed()
         self._apply(reversed_change)
         for listener in reversed(self.listeners[:notified]):
@@ -399,7 +399,7 @@ class Cluster:
         self.hyper_nodes.update(self.objects.hyper_nodes, self.nodes, self.columns)
 
     def _update_volumes_only(self) -> None:
-        """Find out again which tasks without requests are best-effort, after objects of storage changed."""
+        """Update which tasks without requests are best-effort, after objects of storage changed."""
         self._storage_version = self.volumes.objects_version
         for task in self._volumes_only:
             attaches, before = self.volumes.attaches(task), task.best_effort
@@ -412,7 +412,7 @@ class Cluster:
                     self.mark_dirty(task.job)
 
     def strand_all(self, node: Node, sign: int) -> None:
-        """Count all tasks of a node that has just lost its row as stranded, or no longer as it has just got one."""
+        """Count all tasks of a node as stranded because it lost its row, or stop because it has one."""
         for task in node.tasks:
             self._strand(task, task.status, sign)
 
@@ -430,7 +430,7 @@ class Cluster:
     def sharable(self) -> Amounts:
         """What queues share: all that is allocatable, and what tasks hold beyond it.
 
-        So what queues hold and what is free on nodes add up to it, whatever nodes shrank or were removed.
+        So what queues hold and what is free on nodes add up to it, even if nodes shrank or were removed.
         """
         return total_of((self.total, self.columns.overbooked, self.stranded))
 
@@ -443,12 +443,12 @@ class Cluster:
         return known[1]
 
     def share_cards(self, models: Models) -> None:
-        """Share out these models of cards from now on, and count what tasks hold of them."""
+        """Enable sharing of these models of cards, and count what tasks hold of them."""
         if self.cards.configure(models, self.nodes):
             self.ledger_version += 1
 
     def ledgers_changed(self) -> None:
-        """A ledger concerns other pods than before: what is remembered of them may no longer hold."""
+        """A ledger concerns other pods than before: cached results about them may be outdated."""
         self.ledger_version += 1
         self.dirty.everything = True
 
@@ -477,7 +477,7 @@ class Cluster:
             (ledger.add if sign > 0 else ledger.remove)(task, status, node)
 
     def _load_tasks(self, nodes: list[Node]) -> None:
-        """Load what is on nodes that have just got their rows, equal tasks together."""
+        """Add the tasks on nodes that have just received rows, equal tasks together."""
         rows: dict[tuple[Shape, Status, bool], list[int]] = {}
         for node in nodes:
             for task in node.tasks:

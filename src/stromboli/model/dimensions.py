@@ -1,10 +1,10 @@
-"""Which resource is which row of the node columns."""
+"""The row of each resource in the node columns."""
 
 from collections.abc import Iterable, Mapping
 
 CPU, MEMORY, PODS = 0, 1, 2
 MOST = 512
-"""More resource names than any cluster has: bounds how far hostile objects can grow the columns."""
+"""More resource names than any cluster has: limits how far hostile objects can enlarge the columns."""
 
 
 class TooManyResources(ValueError):
@@ -20,7 +20,7 @@ class Dimensions:
         self.names: list[str] = ["cpu", "memory", "pods"]
         """The name of each resource, by its number."""
         self.index: dict[str, int] = {name: row for row, name in enumerate(self.names)}
-        """The number of each resource, by its name: `dims.index.get("nvidia.com/gpu")` is none if nobody named it."""
+        """The number of each resource, by its name: `dims.index.get("nvidia.com/gpu")` is none if unused."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -40,9 +40,9 @@ class Dimensions:
         return {self.row(name): amount for name, amount in amounts.items()}
 
     def named(self, amounts: Mapping[int, int]) -> dict[str, int]:
-        """The same amounts, keyed by resource name: cpu, memory, then the rest by name."""
+        """The same amounts, keyed by resource name: cpu, memory, then the others by name."""
         return {self.names[row]: amounts[row] for row in self.ordered(amounts)}
 
     def ordered(self, rows: Iterable[int]) -> list[int]:
-        """Rows in the order in which users read them: cpu, memory, then by name."""
+        """Rows in the order of messages: cpu, memory, then by name."""
         return sorted(rows, key=lambda row: (row > MEMORY, row if row <= MEMORY else 0, self.names[row]))

@@ -42,7 +42,7 @@ class TaskCounts:
     counts: list[int] = field(default_factory=lambda: [0] * len(Status), kw_only=True)
     """How many tasks are in each status, by `Status`; follows every move."""
     ready_count: int = field(default=0, kw_only=True)
-    """How many tasks hold room (Allocated, Binding, Bound, Running) or have succeeded; follows every move."""
+    """How many tasks are allocated (Allocated, Binding, Bound, Running) or have succeeded; follows every move."""
     pending_best_effort: int = field(default=0, kw_only=True)
     """How many Pending tasks request nothing, so that `backfill` places them; follows every move."""
 
@@ -56,7 +56,7 @@ class TaskCounts:
 
     @property
     def waiting_count(self) -> int:
-        """How many tasks are promised room that is still being freed (Pipelined)."""
+        """How many tasks are promised resources that are still in use (Pipelined)."""
         return self.counts[Status.PIPELINED]
 
     @property
@@ -66,17 +66,17 @@ class TaskCounts:
 
     @property
     def allocated_count(self) -> int:
-        """How many tasks hold room: `ready_count` without those that have succeeded."""
+        """How many tasks are allocated: `ready_count` without those that have succeeded."""
         return self.ready_count - self.counts[Status.SUCCEEDED]
 
     @property
     def enough_ready(self) -> bool:
-        """Whether the tasks that hold room, and those that need none, reach the minimum."""
+        """Whether the allocated tasks, and those that request nothing, reach the minimum."""
         return self.ready_count + self.pending_best_effort >= self.minimum
 
     @property
     def enough_pipelined(self) -> bool:
-        """As `enough_ready`, with tasks counted that are promised room."""
+        """As `enough_ready`, with pipelined tasks included."""
         return self.counts[Status.PIPELINED] + self.ready_count + self.pending_best_effort >= self.minimum
 
 
@@ -94,9 +94,9 @@ class SubJob(TaskCounts):
     tasks: dict[Task, None] = field(default_factory=dict)
     """Its tasks, whatever their status."""
     allocated_hyper_node: str = ""
-    """The lowest HyperNode that contains all its tasks which hold room; empty if none does or it is not known."""
+    """The lowest HyperNode that contains all its allocated tasks; empty if none does or it is not known."""
     nominated_hyper_node: str = ""
-    """The HyperNode in which room was made for it; empty if none was."""
+    """The HyperNode in which pods were evicted for it; empty if none were."""
 
     @property
     def priority(self) -> int:
@@ -109,7 +109,7 @@ class SubJob(TaskCounts):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Job(TaskCounts):
-    """The tasks of one PodGroup; without its PodGroup (`group`) or its queue it takes no part in a cycle."""
+    """The tasks of one PodGroup; cycles ignore it without its PodGroup (`group`) or its queue."""
 
     id: JobId
     """Kind, namespace and name of its group; unique in the cluster."""
@@ -136,13 +136,13 @@ class Job(TaskCounts):
     role_minimums: dict[str, int] = field(default_factory=dict)
     """How many tasks of each role must start together (`minTaskMember`)."""
     min_resources: Amounts | None = None
-    """What its group asks for in `minResources`; none if it says nothing."""
+    """The `minResources` of its group; none if it states none."""
     reservable: Amounts = field(default_factory=dict)
-    """The part of its minimum resources that is reserved for it while it waits (spec 04 12)."""
+    """The part of its minimum resources that is reserved for it while it is pending (spec 04 12)."""
     waiting_time: float | None = None
-    """Seconds that it should wait at most, by the annotation `sla-waiting-time`; none if that is not there."""
+    """Seconds that it should wait at most, by the annotation `sla-waiting-time`; none without one."""
     time_limit: float | None = None
-    """Seconds that its tasks run at most, by the annotation `stromboli.sh/time-limit`; none if that says nothing."""
+    """Seconds that its tasks run at most, by the annotation `stromboli.sh/time-limit`; none without one."""
     tasks: dict[str, Task] = field(default_factory=dict)
     """All its tasks by uid, finished ones included."""
     by_status: list[dict[Task, None]] = field(default_factory=lambda: [{} for _ in Status])
@@ -154,17 +154,17 @@ class Job(TaskCounts):
     total: Amounts = field(default_factory=dict)
     """What all its tasks request, whatever their status."""
     allocated: Amounts = field(default_factory=dict)
-    """What tasks request that hold room: Allocated, Binding, Bound, Running; follows every move."""
+    """What allocated tasks request: Allocated, Binding, Bound, Running; follows every move."""
     pipelined: Amounts = field(default_factory=dict)
-    """What tasks request that are promised room which is still being freed; follows every move."""
+    """What pipelined tasks request, whose resources are still in use; follows every move."""
     pending: Amounts = field(default_factory=dict)
     """What its Pending tasks request; follows every move."""
     reserved: Amounts = field(default_factory=dict)
-    """What its Pending tasks request that have a reservation beyond the cycle."""
+    """What its Pending tasks with a reservation beyond the cycle request."""
     group_demands: tuple[Demand, ...] = ()
-    """What its PodGroup asks of the placement of its tasks that takes a plugin to honour."""
+    """What its PodGroup requires of the placement of its tasks and only a plugin can honour."""
     task_demands: dict[Demand, int] = field(default_factory=dict)
-    """What its tasks ask for, with how many of them do."""
+    """What its tasks require, with the number of tasks that do."""
     allocated_hyper_node: str = ""
     """The lowest HyperNode that contains the allocated HyperNodes of all its sub-groups; empty if none does."""
 
@@ -187,7 +187,7 @@ class Job(TaskCounts):
 
     @property
     def visible(self) -> bool:
-        """Whether cycles see it: it has a PodGroup, and a queue that exists."""
+        """Whether cycles consider it: it has a PodGroup, and a queue that exists."""
         return self.group is not None and self.queue is not None and self.queue.object is not None
 
     @property
@@ -208,7 +208,7 @@ class Job(TaskCounts):
 
     @property
     def gang_evictable(self) -> bool:
-        """Whether gang evictions may take it: unless its PodGroup forbids it (`volcano.sh/preemptable`)."""
+        """Whether gang evictions may evict it: unless its PodGroup forbids it (`volcano.sh/preemptable`)."""
         if self.group is None:
             return False
         meta = self.group.metadata
@@ -245,7 +245,7 @@ class Job(TaskCounts):
 
     @property
     def below_minimum(self) -> bool:
-        """Whether it was started and now has fewer tasks than its minimums ask for, as after the loss of a node."""
+        """Whether it was started and now has fewer tasks than its minimums require, as after the loss of a node."""
         return self.has_started and not (self.enough_ready and self.roles_ready and self.sub_groups_ready)
 
     @property

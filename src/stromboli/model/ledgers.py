@@ -1,7 +1,7 @@
-"""What a task holds on its node besides amounts: volumes, devices, cards of a node, CPUs.
+"""What a task holds on its node besides amounts: volumes, devices, cards, CPUs.
 
-A grant says what a task was given, a ledger counts what is given. Grants are chosen when a task gets its node, go with
-it through every status there, and end with the move that takes it off. So the undo of a move restores them exactly.
+A grant is what one task was given, a ledger counts all grants. Grants are chosen when a task gets its node, stay with
+it through every status there, and end with the move that removes it. So undoing a move restores them exactly.
 """
 
 from __future__ import annotations

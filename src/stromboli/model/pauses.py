@@ -1,4 +1,4 @@
-"""When what failed is tried again: plugins, jobs over which a cycle was lost, objects that could not be added."""
+"""Pauses after failures: of plugins, jobs that made a cycle fail, objects that could not be added."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Hashable
 from typing import Generic, NamedTuple, TypeVar
 
 FIRST_PAUSE = 10.0
-"""Seconds until what failed is tried again, for the first time."""
+"""Seconds of the first pause."""
 MAX_PAUSE = 600.0
-"""Seconds that such a pause lasts at most."""
+"""Maximum seconds of a pause."""
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -20,7 +20,7 @@ class Pause(NamedTuple):
 
 
 class Pauses(Generic[Key]):
-    """Pauses that double each time, unless all was well for as long as the last one."""
+    """Pauses that double each time, unless there was no failure for as long as the last pause."""
 
     def __init__(self) -> None:
         self._pauses: dict[Key, Pause] = {}
@@ -40,9 +40,9 @@ class Pauses(Generic[Key]):
         return key in self._pauses and now < self._pauses[key].until
 
     def length(self, key: Key, now: float) -> float:
-        """The seconds of the pause that is on, from its start to its end; 0 if none is."""
+        """The length of the current pause in seconds; 0 if there is none."""
         return self._pauses[key].seconds if self.is_on(key, now) else 0.0
 
     def forget(self, now: float) -> None:
-        """Forget all that was well for as long as it had paused."""
+        """Forget everything that had no failure for as long as its last pause."""
         self._pauses = {key: last for key, last in self._pauses.items() if now < last.until + last.seconds}

@@ -27,52 +27,52 @@ class Queue:
     created: float = 0.0
     """When its object was created, in seconds since 1970."""
     jobs: dict[Job, None] = field(default_factory=dict)
-    """Its jobs, waiting, running and finished."""
+    """Its jobs: pending, running and finished."""
     capability: Amounts = field(default_factory=dict)
-    """What it may hold at most (`spec.capability`); what is not named is not limited."""
+    """What it may hold at most (`spec.capability`); a resource that is not named is not limited."""
     deserved: Amounts = field(default_factory=dict)
     """Its share when all queues want more (`spec.deserved`)."""
     guarantee: Amounts = field(default_factory=dict)
-    """What is kept for it even while it needs nothing (`spec.guarantee`)."""
+    """What stays reserved for it even if it needs nothing (`spec.guarantee`)."""
     allocated: Amounts = field(default_factory=dict)
-    """What its tasks hold: Allocated, Binding, Bound, Running; queues below it not counted; follows every move."""
+    """What its tasks hold: Allocated, Binding, Bound, Running; without the queues below it; follows every move."""
     pipelined: Amounts = field(default_factory=dict)
-    """What its tasks are promised on nodes that are still being freed; follows every move."""
+    """What its tasks are promised of resources that are still in use; follows every move."""
     pending: Amounts = field(default_factory=dict)
     """What its Pending tasks request; follows every move."""
     reserved: Amounts = field(default_factory=dict)
-    """What reservations keep for its jobs beyond a cycle."""
+    """What is reserved for its jobs beyond a cycle."""
     expected: Amounts = field(default_factory=dict)
-    """The part of `reserved` that is for pods which do not exist yet."""
+    """The part of `reserved` for pods that do not exist yet."""
     reserved_below: Amounts = field(default_factory=dict)
     """The same for jobs of the queues below it."""
     reported: dict[str, str] | None = None
     """The allocated amounts that its status shows."""
     demands: tuple[Demand, ...] = ()
-    """What it asks of the placement of its jobs that takes a plugin to honour."""
+    """What it requires of the placement of its jobs and only a plugin can honour."""
 
     @property
     def exists(self) -> bool:
-        """Whether there is a Queue object of this name; without one its jobs take no part."""
+        """Whether there is a Queue object of this name; without one cycles ignore its jobs."""
         return self.object is not None
 
     @property
     def open(self) -> bool:
-        """Whether its state is Open, or none yet; a queue that is not open lets no job in."""
+        """Whether its state is Open, or none yet; a queue that is not open admits no job."""
         return self.object is not None and self.object.status.state in ("", "Open")
 
     @property
     def held(self) -> Amounts:
-        """Allocated and pipelined together: what its tasks have or were promised."""
+        """Allocated and pipelined together: what its tasks hold or were promised."""
         return plus(self.allocated, self.pipelined) if self.pipelined else self.allocated
 
     def reserved_beside(self, job: Job | None, below: bool = False) -> Vector:
-        """What is reserved here (and below) for others than a job that is here (or below)."""
+        """What is reserved in this queue and those below it, except for one job of them."""
         total = plus(self.reserved, self.reserved_below) if below and self.reserved_below else self.reserved
         return minus(total, job.reserved) if total and job is not None else total
 
     def unavailable_to(self, job: Job | None) -> Amounts:
-        """What its tasks have or were promised, and what is reserved for other jobs of it than this one."""
+        """What its tasks hold or were promised, and what is reserved for its other jobs than this one."""
         return plus(self.held, self.reserved_beside(job)) if self.reserved else self.held
 
     @property
@@ -82,12 +82,12 @@ class Queue:
 
     @property
     def priority(self) -> int:
-        """Its priority among queues (`spec.priority`); higher comes first where a plugin looks at it."""
+        """Its priority among queues (`spec.priority`); higher comes first if a plugin orders by it."""
         return self.object.spec.priority if self.object else 0
 
     @property
     def reclaimable(self) -> bool:
-        """Whether other queues may take back what it borrowed (`spec.reclaimable`)."""
+        """Whether other queues may reclaim what it borrowed (`spec.reclaimable`)."""
         return self.object is None or self.object.spec.reclaimable is not False
 
     @property
@@ -107,9 +107,9 @@ class Queue:
 
 
 def lineage(queue: Queue, queues: dict[str, Queue]) -> list[Queue]:
-    """A queue and its ancestors up to the root; an unknown parent counts as root, a cycle ends where it closes.
+    """A queue and its ancestors up to the root; an unknown parent counts as root, a loop ends where it closes.
 
-    At most `MAX_QUEUE_DEPTH` ancestors: whoever wrote the queues decides how deep they lie.
+    At most `MAX_QUEUE_DEPTH` ancestors, since users decide how deeply queues are nested.
     """
     path = {queue: None}
     while queue.name != ROOT and len(path) <= MAX_QUEUE_DEPTH:

@@ -1,8 +1,8 @@
-"""Reservations: room on a node that is kept beyond a cycle, for a task or for pods of a role that do not exist yet.
+"""Reservations: capacity of a node that is kept beyond a cycle, for a task or for future pods of a role.
 
-While its owner waits, a reservation weighs like a promise: on its node's pipelined column, on its job, on the job's
-queue and on every queue above. What each one weighs at the moment is remembered as its charge; whatever happens to
-its owner, job, queue or node, `update` replaces that charge by the one that is right now.
+While its owner is pending, a reservation has the weight of a promise: in its node's pipelined column, its job, the
+job's queue and every queue above. Its current weight is stored as its charge. After any change of its owner, job, queue
+or node, `update` replaces that charge.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class RoleOwner(NamedTuple):
-    """One pod to come of a job's role; the next pod of that role takes its reservation over."""
+    """One future pod of a job's role; the next pod of that role takes over its reservation."""
 
     job: JobId
     role: str
@@ -32,11 +32,11 @@ class RoleOwner(NamedTuple):
 
 
 Owner = str | RoleOwner
-"""The uid of a task, or a pod to come."""
+"""The uid of a task, or a future pod."""
 
 
 class Reservation(NamedTuple):
-    """So much on a node for an owner, from a moment until another."""
+    """An amount on a node for an owner, from one moment until another."""
 
     owner: Owner
     amount: Vector
@@ -46,7 +46,7 @@ class Reservation(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """What a reservation weighs, and where: the queues are the job's own first, then those above it."""
+    """The weight of a reservation and where it counts: the job's own queue first, then those above it."""
 
     amount: Vector
     node: Node
@@ -57,7 +57,7 @@ class Charge(NamedTuple):
 
 
 class OwnRoom(NamedTuple):
-    """What is reserved for a task: in which row of the node columns, and how much as one column."""
+    """What is reserved for a task: the row of the node, and the amount as one column."""
 
     row: int
     amount: Ints
@@ -72,7 +72,7 @@ class Reservations:
         self._by_owner: dict[Owner, Reservation] = {}
         self._charges: dict[Owner, Charge] = {}
         self.version = 0
-        """Grows whenever a reservation weighs something else than before."""
+        """Increases whenever the weight of a reservation changes."""
 
     def __len__(self) -> int:
         return len(self._by_owner)
@@ -84,24 +84,24 @@ class Reservations:
         return iter(self._by_owner.values())
 
     def of(self, owner: Owner) -> Reservation | None:
-        """What is kept for an owner, if anything is."""
+        """The reservation of an owner, if it has one."""
         return self._by_owner.get(owner)
 
     # -- made and ended
 
     def reserve(self, reservation: Reservation) -> None:
-        """Keep room for an owner, in place of what was kept for it before."""
+        """Reserve an amount for an owner, and replace its previous reservation."""
         self._cluster.columns.widen()
         self._by_owner[reservation.owner] = reservation
         self.update(reservation.owner)
 
     def release(self, owner: Owner) -> None:
-        """Keep no more room for an owner."""
+        """Remove the reservation of an owner."""
         self._by_owner.pop(owner, None)
         self.update(owner)
 
     def advance(self, now: float) -> None:
-        """Begin what is due; end what is over, what has no waiting owner and what was on a node that is gone."""
+        """Start due reservations; end those that are over, have no pending owner or were on a deleted node."""
         self._now = now
         for reservation in list(self):
             owner, node = reservation.owner, reservation.node
@@ -113,20 +113,20 @@ class Reservations:
     def take_over(
         self, kept: Iterable[Reservation], before: Reservations, node_named: Callable[[str], Node]
     ) -> None:
-        """Keep what was kept in a model that is given up."""
+        """Take over the reservations of a model that is discarded."""
         self._now, self.version = before._now, before.version + 1
         for reservation in kept:
             self.reserve(reservation._replace(node=node_named(reservation.node.name)))
 
     @property
     def next_moment(self) -> float:
-        """The next moment at which a reservation begins or ends."""
+        """The next moment at which a reservation starts or ends."""
         now = self._now
         moments = ((kept.since if now < kept.since else kept.until) for kept in self)
         return min(moments, default=inf)
 
     def _waiting(self, owner: Owner) -> Job | Task | None:
-        """The job of a pod to come, or the task while it is pending."""
+        """The job of a future pod, or the task while it is pending."""
         if isinstance(owner, RoleOwner):
             return self._cluster.jobs.get(owner.job)
         task = self._cluster.tasks.get(owner)
@@ -152,7 +152,7 @@ class Reservations:
     # -- the sums
 
     def update(self, owner: Owner) -> None:
-        """Let an owner's reservation weigh what it should now."""
+        """Update the weight of an owner's reservation."""
         before, charge = self._charges.get(owner), self._charge_of(owner)
         if before == charge:
             return
@@ -165,18 +165,18 @@ class Reservations:
             self._apply(charge, 1)
 
     def update_all(self) -> None:
-        """Jobs or queues changed places."""
+        """Jobs moved to another queue, or queues to another parent."""
         for owner in self._by_owner:
             self.update(owner)
 
     def load(self, node: Node) -> None:
-        """A node was given a row in the columns: put on it what is reserved there."""
+        """A node received a row in the columns: count what is reserved there."""
         for charge in self._charges.values():
             if charge.node is node:
                 self._cluster.columns.promise(node.row, charge.amount, 1)
 
     def _charge_of(self, owner: Owner) -> Charge | None:
-        """What it weighs now: nothing before it begins, nor unless its owner waits (or, of a role, is in a queue)."""
+        """Its current weight: nothing before it starts, or if its owner is not pending (a role: not in a queue)."""
         reservation, waiting = self._by_owner.get(owner), self._waiting(owner)
         if reservation is None or waiting is None or self._now < reservation.since:
             return None
@@ -195,7 +195,7 @@ class Reservations:
             shift(queue.reserved_below if level else queue.reserved, charge.amount, sign)
         if charge.expected and charge.job is not None:
             shift(charge.queues[0].expected, charge.amount, sign)
-            self._cluster.mark_dirty(charge.job)  # what its queue asks for is another amount now
+            self._cluster.mark_dirty(charge.job)  # the demand of its queue changed
 
     # -- what a task may use
 
@@ -207,14 +207,14 @@ class Reservations:
         return OwnRoom(charge.node.row, self._cluster.columns.dense(charge.amount))
 
     def owners(self) -> Iterator[tuple[Task, Node]]:
-        """The tasks that wait and for which room is reserved, and on which node."""
+        """The pending tasks with a reservation, and its node."""
         for owner, charge in self._charges.items():
             task = self._cluster.tasks.get(owner) if isinstance(owner, str) else None
             if task is not None:
                 yield task, charge.node
 
     def idle_for(self, task: Task) -> Ints:
-        """What nodes have idle, less what is reserved there for others than this task."""
+        """What is idle on nodes, less what is reserved there for others than this task."""
         columns = self._cluster.columns
         idle: Ints = columns.idle.copy() if self._charges else columns.idle
         for owner, charge in self._charges.items():
@@ -223,7 +223,7 @@ class Reservations:
         return idle
 
     def future_idle_for(self, task: Task) -> Ints:
-        """What nodes will have free for a task, its own reservation included."""
+        """What will be free on nodes for a task, including its own reservation."""
         future, own = self._cluster.columns.future_idle, self.own_room(task)
         if own is not None:
             future[:, own.row] += own.amount

@@ -50,7 +50,7 @@ class Shape:
     ):
         self.id = id
         self.spec = spec
-        """The pod's spec, without what tells replicas apart: node name, priority, scheduling group, claims."""
+        """The pod's spec, without what distinguishes replicas: node name, priority, scheduling group, claims."""
         self.request = request
         """What the pod requests, with every resource that it names, even at zero."""
         self.dims: tuple[int, ...] = tuple(sorted({CPU, MEMORY, *request}))
@@ -60,13 +60,13 @@ class Shape:
         self.huge: bool = any(amount > HUGE for amount in request.values())
         """Whether the sum of a node could overflow with it."""
         self.ledgers: tuple[int, tuple[Ledger, ...]] | None = None
-        """The ledgers that count what its tasks hold, as of a version; None until `Cluster.ledgers_of` is asked."""
+        """The ledgers that count what its tasks hold, as of a version; None until `Cluster.ledgers_of` is called."""
         self.demands: tuple[Demand, ...] = spec_demands(spec)
-        """What its spec asks of its placement that takes a plugin to honour."""
+        """What its spec requires of its placement and only a plugin can honour."""
         self.view: NDArray[np.int64] = np.array(view, dtype=np.int64)
         """What the pod adds to the pod view of its node."""
         self.incoming: NDArray[np.int64] = np.array(incoming, dtype=np.int64)
-        """What scores count for it before it is on a node, in the rows of the pod view."""
+        """What scores add for it before it is on a node, in the rows of the pod view."""
         self.vector: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.added: dict[tuple[Weight, bool], NDArray[np.int64]] = {}
         """What a task adds to the numbers of its node, by the weight of its status and whether the pod view has it."""

@@ -8,11 +8,11 @@ class Status(IntEnum):
     """The status of a task. Allocated, Pipelined and Binding last only until a watch event confirms the decision."""
 
     PENDING = 0
-    """Waits for a node."""
+    """Has no node yet."""
     ALLOCATED = 1
-    """Holds room on a node in this cycle; bound only if its statement is committed."""
+    """Holds resources of a node in this cycle; bound only if its statement is committed."""
     PIPELINED = 2
-    """Is promised room on a node that is still being freed."""
+    """Is promised resources of a node that are still in use."""
     BINDING = 3
     """The bind was decided; the API server does not show it yet."""
     BOUND = 4
@@ -20,13 +20,13 @@ class Status(IntEnum):
     RUNNING = 5
     """Its pod runs."""
     RELEASING = 6
-    """Is leaving: its pod is being deleted, or was evicted in this cycle. It holds its room until it has left."""
+    """Is leaving: its pod is being deleted, or was evicted in this cycle. It holds its resources until it has left."""
     SUCCEEDED = 7
-    """Its pod has come to a good end; holds nothing."""
+    """Its pod has succeeded; holds nothing."""
     FAILED = 8
     """Its pod has failed; holds nothing."""
     UNKNOWN = 9
-    """The state of its pod is not known; it holds its room."""
+    """The state of its pod is not known; it holds its resources."""
 
     @property
     def title(self) -> str:
@@ -43,7 +43,7 @@ class Weight(NamedTuple):
 
     @property
     def staying(self) -> bool:
-        """Whether it holds room and is not leaving."""
+        """Whether it holds resources and is not leaving."""
         return self.used > self.releasing
 
 

@@ -37,25 +37,25 @@ class Task:
     """One pod: its identity, its request (`shape`), and its status and node, which only `Cluster.move` changes."""
 
     uid: str
-    """The pod's uid: unique, also among pods that come after one another under a name."""
+    """The pod's uid: unique, even among successive pods of the same name."""
     namespace: str
     """The namespace of its pod."""
     name: str
     """The name of its pod."""
     shape: Shape
-    """What filters and scores may read of its pod, shared by all replicas."""
+    """Everything that filters and scores may read of its pod, shared by all replicas."""
     label_set: LabelSet
     """Its pod's labels and namespace, shared by all pods with equal ones: `task.label_set.labels`."""
     created: float
     """When its pod was created, in seconds since 1970."""
     job: Job | None = None
-    """The job it belongs to; none for pods of other schedulers, which only take room."""
+    """The job it belongs to; none for pods of other schedulers, which only use resources."""
     sub_job: SubJob | None = None
     """The sub-group of its job that it belongs to."""
     status: Status = Status.PENDING
-    """Where it stands; only moves change it, so use a statement."""
+    """Its status; only moves change it, so use a statement."""
     node: Node | None = None
-    """The node it is on or is promised to; only moves change it."""
+    """The node it is on or that is promised to it; only moves change it."""
     grants: tuple[Grant, ...] = ()
     """What it holds on its node besides amounts; only moves change it."""
     volume_claims: tuple[ClaimName, ...] = ()
@@ -67,11 +67,11 @@ class Task:
     role: str = ""
     """Its task in the Job's spec, such as `worker` (the annotation `volcano.sh/task-spec`)."""
     priority: int = 1
-    """Its pod's priority, unless the annotation `volcano.sh/task-priority` says otherwise; higher is more important."""
+    """Its pod's priority, or that of the annotation `volcano.sh/task-priority`; higher is more important."""
     priority_class: str = ""
     """The name of its pod's priority class."""
     preemptable: bool = True
-    """Whether it may be evicted for others (`volcano.sh/preemptable`)."""
+    """Whether it may be evicted for other tasks (`volcano.sh/preemptable`)."""
     preempts: bool = True
     """Whether it may preempt (preemptionPolicy is not Never)."""
     zone: str = ""
@@ -79,25 +79,25 @@ class Task:
     gates: tuple[str, ...] = ()
     """Scheduling gates that hold its pod; such a task is not placed."""
     ours: bool = True
-    """Whether its pod names this scheduler; if not, it only takes room."""
+    """Whether its pod names this scheduler; if not, it only uses resources."""
     owner: tuple[str, str] | None = None
     """Kind and name of the pod's controlling owner, such as `("ReplicaSet", "web-5d4")`."""
     terminating: bool = False
     """Whether its pod is being deleted already."""
     assumed: Status | None = None
-    """What we decided and its pod does not show yet: Releasing if evicted, Binding if deleted while being bound."""
+    """A decision that its pod does not show yet: Releasing if evicted, Binding if deleted while being bound."""
     preempted: bool = False
     """It is terminating because a scheduler preempted it."""
     pod_priority: int = 0
-    """The priority of its pod, whatever an annotation says."""
+    """The priority of its pod, without annotations."""
     nominated: str = ""
     """The name of the node that was cleared for it in an earlier cycle (`status.nominatedNodeName`)."""
     scheduled_at: float | None = None
     """When it was bound, by its PodScheduled condition, in seconds since 1970."""
     time_limit: float | None = None
-    """Seconds that its pod runs at most, by its annotation `stromboli.sh/time-limit`; none if that says nothing."""
+    """Seconds that its pod runs at most, by its annotation `stromboli.sh/time-limit`; none without one."""
     deadline: float | None = None
-    """Seconds after which its node ends its pod (`activeDeadlineSeconds`); none if it does not."""
+    """Seconds after which its node stops its pod (`activeDeadlineSeconds`); none without one."""
     started: float | None = None
     """When its pod started (`status.startTime`), in seconds since 1970."""
     condition: Condition | None = None
@@ -106,9 +106,9 @@ class Task:
     extended_claim: str = ""
     """The name of the ResourceClaim that was made for extended resources of its pod; empty if none was."""
     demands: tuple[Demand, ...] = ()
-    """What its pod asks of its placement that takes a plugin to honour."""
+    """What its pod requires of its placement and only a plugin can honour."""
     _order: tuple[int, int, float, str] | None = None
-    """Computed when it is first asked for: of most tasks, which run, nobody asks."""
+    """Computed on first use: for most tasks, which run, it is never needed."""
 
     @property
     def order(self) -> tuple[int, int, float, str]:
@@ -137,7 +137,7 @@ class Task:
 
     @property
     def running_since(self) -> float:
-        """When its pod started; else when it was bound or created, whatever is known."""
+        """When its pod started, else when it was bound, else when it was created."""
         if self.started is not None:
             return self.started
         return self.created if self.scheduled_at is None else self.scheduled_at
@@ -149,7 +149,7 @@ class Task:
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The dimensions to compare when it is to fit: cpu and memory always, others only when its pod names them."""
+        """The dimensions of a fit test: cpu and memory always, others only if its pod names them."""
         return self.shape.dims
 
     @property
@@ -160,7 +160,7 @@ class Task:
 
     @property
     def in_view(self) -> bool:
-        """Whether Kubernetes' filters see it on its node: until it is evicted, and again once it is terminating."""
+        """Whether Kubernetes' filters count it on its node: until it is evicted, and again once it is terminating."""
         return self.node is not None and (self.status is not Status.RELEASING or self.terminating)
 
     def __repr__(self) -> str:

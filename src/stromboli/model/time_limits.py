@@ -1,8 +1,8 @@
-"""How long tasks run at most, as their users say: what lets a scheduler expect when room comes free.
+"""Time limits of tasks, as users state them, by which a scheduler can expect when resources are released.
 
-A PodGroup says it by the annotation `stromboli.sh/time-limit`, else a pod does by the same or by
-`activeDeadlineSeconds`, else the queue or the nearest queue above it, again by the annotation. A node ends a pod at
-`activeDeadlineSeconds` whatever else was said, so the shorter counts. What cannot be read counts as nothing said.
+The limit is that of the annotation `stromboli.sh/time-limit` of the PodGroup, else that of the pod by the same
+annotation or by `activeDeadlineSeconds`, else that of the annotation of the queue or the nearest queue above it. A node
+always stops a pod at `activeDeadlineSeconds`, so the shorter limit counts. Invalid limits are ignored.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 MAX_TEXT_LENGTH = 63
-"""Characters of an annotation that is read as a time limit; nobody writes a duration that is longer."""
+"""Maximum characters of an annotation that is read as a time limit."""
 EXAMPLE = "a duration such as 1h30m, or seconds such as 5400, above zero"
-"""What the annotation may be, for whoever wrote something else."""
+"""Valid values of the annotation, for messages."""
 
 
 def usable_limit(seconds: float | None) -> float | None:
-    """A limit in seconds; none where it is not above zero, or longer than any duration of Go's."""
+    """A limit in seconds; none if it is not above zero, or longer than any duration in Go."""
     return float(seconds) if seconds is not None and 0 < seconds <= MAX_DURATION else None
 
 
 def limit_in(text: str) -> float | None:
-    """The seconds of a time limit, `1h30m` or `5400`; none for what is no limit."""
+    """The seconds of a time limit, `1h30m` or `5400`; none if it is invalid."""
     return _limit_in(text) if len(text) <= MAX_TEXT_LENGTH else None
 
 
@@ -44,19 +44,19 @@ def _limit_in(text: str) -> float | None:
 
 
 def annotated_limit(annotations: Mapping[str, str]) -> float | None:
-    """The time limit that annotations give, in seconds; none if they give none, or none that can be read."""
+    """The time limit of annotations, in seconds; none without a valid one."""
     text = annotations.get(names.TIME_LIMIT)
     return None if text is None else limit_in(text)
 
 
 def unreadable_limit(annotations: Mapping[str, str]) -> str | None:
-    """The text of a time limit that cannot be read; none if there is none, or it can."""
+    """The text of an invalid time limit; none if it is valid or missing."""
     text = annotations.get(names.TIME_LIMIT)
     return text if text is not None and limit_in(text) is None else None
 
 
 def queue_limit(queue: Queue | None, queues: dict[str, Queue]) -> float | None:
-    """What jobs of a queue run at most that say nothing themselves: by the queue, or the nearest above it."""
+    """The time limit of jobs without their own, by their queue or the nearest above it."""
     for member in lineage(queue, queues) if queue is not None else ():
         limit = annotated_limit(member.annotations)
         if limit is not None:
@@ -65,7 +65,7 @@ def queue_limit(queue: Queue | None, queues: dict[str, Queue]) -> float | None:
 
 
 class QueueLimits:
-    """What jobs of each queue run at most that say nothing themselves, followed as queues change."""
+    """The time limits of jobs without their own, by queue, kept up to date."""
 
     def __init__(self) -> None:
         self._stated: dict[str, tuple[str, float | None]] = {}
@@ -73,7 +73,7 @@ class QueueLimits:
         self._queues: dict[str, Queue] = {}
 
     def update(self, cluster: Cluster, dirty: Dirty) -> bool:
-        """Follow what changed since the last session; whether that may have changed the limit of any job."""
+        """Follow changes since the last session; true if the limit of a job may have changed."""
         self._queues = cluster.queues
         changed = False
         for queue in cluster.queues.values() if dirty.everything else dirty.queues:
@@ -94,7 +94,7 @@ class QueueLimits:
 
 
 def time_limit(task: Task, default: float | None) -> float | None:
-    """Seconds that a task runs at most; the default is that of its queue. None: nobody says."""
+    """Seconds that a task runs at most; the default is that of its queue. None: there is no limit."""
     job = task.job
     stated = task.time_limit if job is None or job.time_limit is None else job.time_limit
     if task.deadline is not None:
