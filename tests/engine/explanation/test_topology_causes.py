@@ -185,6 +185,30 @@ def test_nodes_that_cannot_be_used_are_told_from_hyper_nodes_that_are_too_small(
     assert label == "no value of node label rack has enough usable nodes for 7 pods"
 
 
+RESERVING = policy("enqueue, allocate", PLUGINS, enqueue={"reserveMinimum": True})
+
+
+def test_a_gang_larger_than_each_hyper_node_is_not_said_to_have_used_up_its_share() -> None:
+    """It counts in no share while its minimum is reserved, so its queue deserves nothing for it."""
+    gpus = {"nvidia.com/gpu": 1}
+    nodes = [node(f"{rack}{place}", **gpus) for rack in "abcd" for place in (1, 2)]
+    explanation = why(world(*nodes, *gang("g", 3, **gpus)), config=RESERVING)
+    assert (explanation.gate, explanation.summary) == (
+        "topology",
+        "no HyperNode of tier 1 or below is large enough for 3 pods",
+    )
+    fits = why(world(*nodes, *gang("g", 2, **gpus), *gang("h", 9)), "h", RESERVING)
+    assert fits.summary == "no HyperNode of tier 1 or below is large enough for 9 pods"
+
+
+def test_so_is_one_whose_pods_do_not_exist_yet() -> None:
+    limit = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+    waiting = group("g", 9, phase="Pending", minResources={"cpu": "9"}, **limit)
+    explanation = why(world(waiting), config=RESERVING)
+    assert explanation.summary == "no HyperNode of tier 1 or below is large enough for its minResources"
+    assert explanation.hint == "request less, allow a higher tier or set mode: soft, or add nodes"
+
+
 def test_hyper_nodes_without_nodes_are_named_where_none_is_large_enough() -> None:
     spine = hyper_node("spine", 3, children=["gone"])
     summary = why(world(spine, *gang("g", 17, 3))).summary

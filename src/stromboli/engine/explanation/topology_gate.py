@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 GANG_ACTIONS = ("gangpreempt", "consolidate")
 """Actions that make room for a gang within a domain."""
 LESS = "request less"
+_NO_HYPER_NODE = "No HyperNode with room"
 _USE_NODES = "uncordon nodes, remove their taints or allow its pods to use them"
 _LOST = (
     "the nodes of its other pods were deleted, so its domain is unknown",
@@ -77,6 +78,19 @@ class TopologyGate:
                     job, limited, partial(self._hyper_node_words, limited, limit)
                 )
         return self._by_size(job) or self._without_room(unit) if job in self._session.without_domain else None
+
+    def by_size(self, job: Job) -> Diagnosis | None:
+        """Of a job that was not tried: even empty HyperNodes that it may use are too small.
+
+        The gate and the shares count nothing for it, so what they say of it explains nothing.
+        """
+        session, limit = self._session, self._session.network_topology(job)
+        if limit is None or session.needs.is_hopeless(job) or not session.needs.could_never_start(job):
+            return None
+        if job.complete:
+            return self._diagnosis(job, job, partial(self._hyper_node_words, job, limit))
+        text = f"no HyperNode of {_tier_text(job, limit)} or below is large enough for its minResources"
+        return Diagnosis("topology", _NO_HYPER_NODE, text, f"{LESS}, {_farther_apart(job)}, or add nodes")
 
     def _without_room(self, unit: Job | SubJob) -> Diagnosis | None:
         """Of a job that may be anywhere and was not tried, since all nodes together have too little room."""
@@ -209,7 +223,7 @@ class TopologyGate:
     # -- numbers, when somebody asks
 
     def _diagnosis(self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]]) -> Diagnosis:
-        reason = "No domain with room" if label_key(job) else "No HyperNode with room"
+        reason = "No domain with room" if label_key(job) else _NO_HYPER_NODE
         steady = Diagnosis("topology", reason, *words(_farther_apart(unit)))
         return replace(steady, measure=partial(self._numbers, job, unit, words, reason))
 

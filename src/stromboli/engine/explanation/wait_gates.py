@@ -63,6 +63,7 @@ class Diagnoses:
     def _gates(self) -> tuple[Callable[[Job], Diagnosis | None], ...]:
         """The first that holds a job explains; made when it is needed, as most cycles need none."""
         session = self._session
+        topology = TopologyGate(session, self._nodes.by_size)
         return (
             _no_group,
             partial(_no_queue, session),
@@ -74,10 +75,11 @@ class Diagnoses:
             partial(no_nodes, session),
             partial(_promised_start, session),
             partial(_held_back, session),
-            TopologyGate(session, self._nodes.by_size).of_job,
+            topology.of_job,
             self._nodes.of_job,
             _queue_closed,
             self._nodes.by_size,
+            topology.by_size,
             partial(_not_enqueued, session),
             partial(_no_action, session),
             QueueLimitGate(session, self._first).of_job,
