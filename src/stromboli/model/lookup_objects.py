@@ -29,7 +29,7 @@ from stromboli.api.types.workloads import ReplicaSet, ReplicationController, Ser
 
 @dataclass(slots=True)
 class LookupObjects:
-    """What the API server has of these kinds; read it, never change it."""
+    """The objects of these kinds as the API server has them; never change them."""
 
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     """Namespaces by name."""
@@ -52,7 +52,7 @@ class LookupObjects:
     storage_classes: dict[str, StorageClass] = field(default_factory=dict)
     """StorageClasses by name."""
     storage_nodes: dict[str, CSINode] = field(default_factory=dict)
-    """CSINodes by name: how many volumes a node takes."""
+    """CSINodes by name: how many volumes a node can attach."""
     device_classes: dict[str, DeviceClass] = field(default_factory=dict)
     """DeviceClasses by name."""
     resource_slices: dict[str, ResourceSlice] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class LookupObjects:
     )
     """ReplicaSets, StatefulSets and ReplicationControllers by kind and `namespace/name`."""
     version: int = 0
-    """Grows with every change to any of them."""
+    """Increases with every change to any of them."""
 
     def put(self, obj: Object) -> None:
         self.version += 1

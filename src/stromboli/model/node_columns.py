@@ -34,7 +34,7 @@ A = TypeVar("A", bound=NDArray[Any])
 
 
 def read_only(column: A) -> A:
-    """A view of the same numbers that cannot be written to."""
+    """A read-only view of the same numbers."""
     view = column.view()
     view.flags.writeable = False
     return view
@@ -51,15 +51,15 @@ class Node:
     created: float = 0.0
     """When its object was created, in seconds since 1970."""
     row: int = -1
-    """Its place in the columns, as in `columns.idle[CPU, node.row]`, until nodes come or go; -1: it has no object."""
+    """Its index in the columns, as in `columns.idle[CPU, node.row]`, until nodes change; -1: no object."""
     tasks: dict[Task, None] = field(default_factory=dict)
     """The tasks on it and those promised to it; follows every move."""
     labels: dict[str, str] = field(default_factory=dict)
     """The labels of its object."""
     allocatable: Amounts = field(default_factory=dict)
-    """What the scheduler may allocate, oversubscription included; changes with its object alone."""
+    """What the scheduler may allocate, including oversubscription; changes with its object alone."""
     served: Amounts = field(default_factory=dict)
-    """What its devices may serve at most of extended resources that its object does not list."""
+    """The maximum that its devices may serve of extended resources that its object does not list."""
     view_allocatable: tuple[int, ...] = (0,) * VIEW_ROWS
     """What Kubernetes' own filters and scores see: the node status as it is."""
 
@@ -77,7 +77,7 @@ class Columns:
         self.clock = 0
         """Counts changes to any node; `version` holds its value at each node's last change."""
         self.layout = 0
-        """Counts changes of which node has which index; what is cached by index is invalid when it grows."""
+        """Counts changes of the nodes' rows; caches by row are invalid when it increases."""
         self.objects = 0
         """Counts changes to node objects (labels, taints, sizes)."""
         self.changes: ChangeLog[int] = ChangeLog()
@@ -94,9 +94,9 @@ class Columns:
         return self._set_dimensions(len(self.dims), count)
 
     def _set_dimensions(self, dims: int, count: int) -> tuple[Ints, Ints]:
-        """All numbers are rows of one table, so that those of a node are gathered at once.
+        """All numbers are rows of one table, so that a node's numbers are read at once.
 
-        Only methods of this class write them; all others, plugins among them, have read-only views.
+        Only methods of this class write them; all other code, including plugins, has read-only views.
         """
         self._table: Ints = np.zeros((AMOUNTS * dims + VIEWS * VIEW_ROWS, count), dtype=np.int64)
         self._numbers: dict[int, list[int] | None] = {}
@@ -108,13 +108,13 @@ class Columns:
         self.allocatable: Ints = self.amounts[ALLOCATABLE]
         """What the scheduler may allocate: `columns.allocatable[CPU, node.row]`."""
         self.used: Ints = self.amounts[USED]
-        """What tasks hold, those that are leaving included."""
+        """What tasks hold, including leaving tasks."""
         self.idle: Ints = self.amounts[IDLE]
         """What is free now: allocatable less used."""
         self.releasing: Ints = self.amounts[RELEASING]
-        """What tasks hold that are leaving."""
+        """What leaving tasks hold."""
         self.pipelined: Ints = self.amounts[PIPELINED]
-        """What is promised to tasks that wait for it."""
+        """What is promised to pending tasks."""
         self.view_allocatable, self.view = self.views
         return amounts, views
 
@@ -163,7 +163,7 @@ class Columns:
         self.object_changed(node)
 
     def object_changed(self, node: Node) -> None:
-        """Note that labels, taints or sizes of a node changed."""
+        """Record that labels, taints or sizes of a node changed."""
         self.objects += 1
         self._label_codes.clear()
         self._derived.clear()
@@ -226,7 +226,7 @@ class Columns:
 
     @property
     def future_idle(self) -> Ints:
-        """What nodes will have free once all that is promised and all that is leaving has come to pass."""
+        """What will be free on nodes once leaving tasks have left and promised tasks have started."""
         future: Ints = self.idle + self.releasing - self.pipelined
         return future
 
@@ -250,7 +250,7 @@ class Columns:
     # -- labels as codes
 
     def label_codes(self, key: str) -> tuple[Ints, dict[str, int]]:
-        """The value of one label on every node as a small number (-1: no such label), and which value is which."""
+        """The value of one label on every node as a small number (-1: no such label), and the number of each value."""
         known = self._label_codes.get(key)
         if known is None:
             codes: dict[str, int] = {}
@@ -276,12 +276,12 @@ class Columns:
 
     @property
     def free(self) -> Amounts:
-        """What is free now, summed over the nodes: a node that holds more than it has counts as full, not as less."""
+        """What is free now, summed over the nodes: an overbooked node counts as full, not as negative."""
         return self._spare.current()[0]
 
     @property
     def overbooked(self) -> Amounts:
-        """What tasks that stay hold beyond the size of their nodes, such as of a node that shrank."""
+        """What tasks that stay hold beyond the size of their nodes, for example because a node shrank."""
         return self._spare.current()[1]
 
     def total(self, column: Ints) -> Amounts:

@@ -1,4 +1,4 @@
-"""Measured load of nodes: plain data, whatever source it comes from."""
+"""Measured load of nodes: plain data, independent of its source."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from stromboli.api import go_scalars
 FRESH = 300.0
 """Seconds after which a measurement is too old to be used."""
 INTERVAL = 30.0
-"""Seconds between measurements unless the policy says otherwise."""
+"""Default seconds between measurements."""
 
 
 class NodeUsage(NamedTuple):
@@ -22,7 +22,7 @@ class NodeUsage(NamedTuple):
     """When it was measured, in seconds since 1970."""
 
     def fresh(self, now: float) -> bool:
-        """Whether it was measured lately enough to be used: in the last five minutes."""
+        """Whether it is recent enough to be used: measured in the last five minutes."""
         return now - self.at <= FRESH
 
 

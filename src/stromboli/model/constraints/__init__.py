@@ -1,1 +1,1 @@
-"""What pods ask of nodes and of other pods: selectors, taints, affinity, topology spread."""
+"""What pods require of nodes and of other pods: selectors, taints, affinity, topology spread."""

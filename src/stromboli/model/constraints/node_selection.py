@@ -25,7 +25,7 @@ def selects_nodes(spec: PodSpec) -> bool:
 
 
 def required_selector(spec: PodSpec) -> NodeSelector | None:
-    """The node affinity that a pod requires, if any."""
+    """The node affinity that a pod requires; none if it has none."""
     affinity = spec.affinity
     return affinity.node_affinity.required if affinity and affinity.node_affinity else None
 

@@ -55,7 +55,7 @@ class PodCount:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _EquivalenceClass:
-    """Tasks that no predicate can tell apart: one of them, how many run on which row, and who counts them."""
+    """Tasks that no predicate can distinguish: one of them, the number by row, and the counts that include them."""
 
     sample: Task
     index_keys: IndexKeys
@@ -79,7 +79,7 @@ class PodCounts:
         return bool(self._all)
 
     def get(self, id: Hashable, counted: PodPredicate, index_keys: IndexKeys = ()) -> PodCount:
-        """The count of this id, made if there is none; ask each time rather than keep it."""
+        """The count of this id, created if there is none; call this each time rather than keep the count."""
         count = self._all.get(id)
         if count is None:
             if not self._all:
@@ -131,7 +131,7 @@ class PodCounts:
             count.used = False
 
     def _shift(self, count: PodCount, task_class: _EquivalenceClass, sign: int) -> None:
-        """Let a count include a class of tasks from now on, or no longer."""
+        """Add a class of tasks to a count, or remove it."""
         for row, number in task_class.rows.items():
             count.by_node[row] += sign * number
             count.changes.note(row)
@@ -192,7 +192,7 @@ class PodCounts:
 
 
 def _union(index: dict[Hashable, dict[T, None]], keys: IndexKeys) -> list[T]:
-    """Whatever the index has under any of the keys, once."""
+    """The entries of the index under any of the keys, each once."""
     items: dict[T, None] = {}
     for key in keys:
         items.update(index.get(key, {}))

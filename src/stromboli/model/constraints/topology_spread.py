@@ -74,7 +74,7 @@ def _complete_selector(
 
 
 def is_empty(selector: LabelSelector | None) -> bool:
-    """Whether a selector is there and has no requirement; a missing one is not empty."""
+    """Whether a selector exists and has no requirement; a missing one is not empty."""
     return selector is not None and not selector.match_labels and not selector.match_expressions
 
 
@@ -104,15 +104,15 @@ class SpreadPods:
 
 
 class CountedDomains:
-    """The domains of a topology key, and how many pods count for them, kept up node by node."""
+    """The domains of a topology key and their numbers of pods, updated node by node."""
 
     def __init__(self, pods: SpreadPods, codes: Ints, size: int, counted: Bools):
         self.codes = codes
         """Of every node, its domain."""
         self.size = size
-        """How many domains there are."""
+        """The number of domains."""
         self.present: Bools = np.bincount(codes[counted], minlength=size) > 0
-        """Which domains have a node that counts."""
+        """The domains that have a node that counts."""
         self._pods = pods
         self._counted = counted
         self._of: PodCount | None = None

@@ -40,7 +40,7 @@ MAY_STILL_SHOW = {
     Status.PIPELINED: (Status.PENDING,),
     Status.RELEASING: (Status.PENDING, *_AT_WORK),
 }
-"""The statuses that the API server may still show of a task which has a status by our decision."""
+"""The statuses that the API server may still show of a task whose status is a decision of this scheduler."""
 
 
 class Observation(NamedTuple):
@@ -91,7 +91,7 @@ def after_failed_eviction(task: Task) -> Status | None:
 
 
 _COPIED = ("assumed", "condition", "scheduled_at", "started")
-"""Fields that change as a pod makes progress, and that nothing in the model is derived from."""
+"""Fields that change as a pod makes progress, and from which nothing in the model is derived."""
 _MOVED = ("status", "node", "grants", "job", "sub_job")
 _DERIVED = ("attaches", "_order")
 _rest = attrgetter(
@@ -102,8 +102,8 @@ _rest = attrgetter(
 def makes_progress(cluster: Cluster, before: Task, after: Task, node: str) -> bool:
     """Whether a task differs from what it was in its status alone, on the same node and with the same weight.
 
-    A task that holds more than amounts is none of these: its grants are read from its pod. Nor is one for which room
-    is reserved.
+    A task that holds more than amounts is excluded: its grants are read from its pod. So is a task with a
+    reservation.
     """
     return (
         before.node is not None
@@ -118,7 +118,7 @@ def makes_progress(cluster: Cluster, before: Task, after: Task, node: str) -> bo
 
 
 def progress(cluster: Cluster, task: Task, seen: Task) -> None:
-    """Let a task be what was seen of it."""
+    """Update a task to what its pod shows."""
     for field in _COPIED:
         setattr(task, field, getattr(seen, field))
     cluster.move(task, seen.status, task.node)
@@ -128,11 +128,11 @@ def progress(cluster: Cluster, task: Task, seen: Task) -> None:
 
 
 MAX_CPUS_PER_REQUESTED = 8
-"""The CPUs of an annotation for each that its pod requests: whole cores may be more than was asked for."""
+"""Maximum CPUs of an annotation per requested CPU: whole cores may be more than the pod requests."""
 
 
 def grants_of(cluster: Cluster, task: Task, assumed: tuple[Grant, ...]) -> tuple[Grant, ...]:
-    """The grants of a task on its node: those of its pod's annotations, else those that we assumed it to have."""
+    """The grants of a task on its node: those of its pod's annotations, else the assumed ones."""
     if cluster.cpus not in cluster.ledgers_of(task.shape):
         return assumed
     shown = granted_cpus(task.annotations)

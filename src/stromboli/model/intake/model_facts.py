@@ -1,6 +1,6 @@
-"""What a model is built from: objects, where tasks stand, what was decided about jobs. All else follows from it.
+"""What a model is built from: objects, status and node of tasks, decisions about jobs. All else is derived.
 
-So a model in which a change failed half-way can be built anew as it was before that change.
+So a model in which a change failed half-way can be rebuilt as it was before that change.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ObjectKey = tuple[type[Object], str]
 
 
 class TaskFacts(NamedTuple):
-    """A task, and where it stands."""
+    """A task with its status and node."""
 
     task: Task
     job: JobId | None
@@ -83,7 +83,7 @@ class JobFacts(NamedTuple):
     fields: tuple[Any, ...]
     """Its `JOB_FIELDS`."""
     nominations: dict[str, str]
-    """The HyperNodes in which room was made for its sub-jobs, by their ids."""
+    """The HyperNodes in which pods were evicted for its sub-jobs, by their ids."""
 
     @classmethod
     def of(cls, job: Job) -> JobFacts:
@@ -96,7 +96,7 @@ class JobFacts(NamedTuple):
         return cls(native, _job_fields(job), nominations)
 
     def restore(self, job: Job) -> None:
-        """Give a new job all of it but its sub-jobs, which come with tasks."""
+        """Restore a new job, except its sub-jobs, which are created with tasks."""
         job.native = self.native
         for name, value in zip(JOB_FIELDS, self.fields, strict=True):
             setattr(job, name, value)
@@ -115,7 +115,7 @@ class ModelFacts:
     reservations: tuple[Reservation, ...] = ()
 
     def replace(self, part: ModelFacts) -> None:
-        """Let a part be as it was."""
+        """Restore a part."""
         self.objects |= part.objects
         self.reported |= part.reported
         self.jobs |= part.jobs
@@ -124,7 +124,7 @@ class ModelFacts:
 
 
 def facts_of(cluster: Cluster) -> ModelFacts:
-    """All facts of a model, of which everything else may be wrong."""
+    """All facts of a model; everything else of it may be inconsistent."""
     queues = [queue for queue in cluster.queues.values() if queue.object is not None]
     known = [
         *_lookup_objects(cluster),
@@ -168,7 +168,7 @@ def facts_about(cluster: Cluster, obj: Object) -> ModelFacts:
 
 
 def without(facts: ModelFacts, obj: Object) -> ModelFacts:
-    """The facts about an object, once it is gone."""
+    """The facts about an object that is deleted."""
     if isinstance(obj, Pod):
         facts.tasks[obj.metadata.uid or obj.key] = None
     elif isinstance(obj, PodGroup | NativePodGroup):

@@ -1,6 +1,6 @@
-"""Kubernetes' own PodGroups as jobs: the fields that Volcano's do not have, and what their pods decide for them.
+"""Kubernetes' own PodGroups as jobs: the fields that Volcano's PodGroups lack, and those that pods decide.
 
-A native group may have neither queue nor priority. Then its pods decide: the group's own value counts first.
+If a native group has no queue or no priority of its own, its pods decide it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Native:
 
     def __init__(self) -> None:
         self._queues: dict[str, int] = {}
-        """How many of its pods name a queue, by queue."""
+        """The number of its pods that name each queue."""
         self._priorities: dict[int, int] = {}
         self.reset()
 
@@ -57,10 +57,10 @@ class Native:
         self.resource_claims: tuple[PodResourceClaim, ...] = ()
         """The ResourceClaims that belong to the group as a whole."""
         self.topology_key = ""
-        """The label whose value the nodes of all its pods must share; empty if they may be anywhere."""
+        """The label whose value the nodes of all its pods must share; empty if there is none."""
 
     def without_pods(self) -> Native:
-        """The same group, of which no pod was counted yet."""
+        """The same group without counted pods."""
         copied = Native()
         for name in self.__slots__:
             if name not in ("_priorities", "_queues"):
@@ -78,7 +78,7 @@ class Native:
         self.topology_key = group.topology_key
 
     def count(self, task: Task, sign: int) -> None:
-        """A pod was added (or removed)."""
+        """Count a pod that was added (or removed)."""
         add_to(self._priorities, task.pod_priority, sign)
         queue = task.annotations.get(names.QUEUE_NAME) or task.label_set.labels.get(names.QUEUE_NAME)
         if queue:

@@ -18,7 +18,7 @@ from stromboli.model.queue import Queue
 from stromboli.model.requirements.group_demands import queue_demands
 
 MAX_OF_A_NODE = 2**56
-"""What a node counts for at most of a resource: a hundred times as much, and many pods as large, still fit 64 bits."""
+"""The maximum amount of a resource on a node: a hundred times as much, and many pods as large, still fit 64 bits."""
 
 # -- queues
 
@@ -129,6 +129,6 @@ def drop_node(cluster: Cluster, obj: NodeObject) -> None:
 
 
 def forget_if_gone(cluster: Cluster, node: Node | None) -> None:
-    """Drop the entry of a node that was deleted, once no pod is on it any more."""
+    """Drop the entry of a deleted node once no pod is on it."""
     if node is not None and node.object is None and not node.tasks:
         cluster.nodes.pop(node.name, None)

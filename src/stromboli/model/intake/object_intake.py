@@ -101,9 +101,9 @@ class Intake:
     def _use(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._arrivals: list[Task] = []
-        """New replicas of one job that enter the cluster together; known by their uids already."""
+        """New replicas of one job that are added to the cluster together; already known by their uids."""
         self._detached: list[Task] = []
-        """Tasks that were last taken out of the cluster to be entered again."""
+        """Tasks that were last removed from the cluster to be added again."""
         self._puts: dict[type[Object], Callable[[Any], None]] = {
             Pod: self._put_pod,
             NodeObject: partial(put_node, self.cluster),
@@ -142,9 +142,9 @@ class Intake:
             raise error
 
     def put_all(self, objects: Iterable[Object]) -> list[BadObject | None]:
-        """Add or replace objects one after the other; what is wrong with each, if anything is.
+        """Add or replace objects one after the other; return the error of each, or none.
 
-        New replicas that follow one another enter the cluster together, at half the cost. Any other error than
+        Consecutive new replicas are added together, at half the cost. Any other error than
         `BadObject` is raised, and leaves the model unusable.
         """
         errors = [self._put(obj) for obj in objects]
@@ -170,7 +170,7 @@ class Intake:
         return shape
 
     def drop(self, obj: Object) -> None:
-        """Remove an object; after `IntakeFailed` it is gone as well, from a new `cluster` built without it."""
+        """Remove an object; even after `IntakeFailed`, the new `cluster` is built without it."""
         before = facts_about(self.cluster, obj)
         try:
             self._drops.get(type(obj), self._drop_lookup_object)(obj)
@@ -178,14 +178,14 @@ class Intake:
             self._rebuild(without(before, obj))
             raise IntakeFailed(obj, failure) from failure
 
-    # -- the model built anew
+    # -- rebuilding the model
 
     def rebuild(self) -> None:
-        """Build a new cluster from the objects of this one, of which everything else may be wrong."""
+        """Build a new cluster from the objects of this one; everything else of it may be inconsistent."""
         self._rebuild(ModelFacts(reservations=tuple(self.cluster.reservations)))
 
     def _rebuild(self, part: ModelFacts) -> None:
-        """Build a new cluster in which this part is as it was."""
+        """Build a new cluster and restore this part."""
         old, facts = self.cluster, facts_of(self.cluster)
         facts.tasks |= {task.uid: TaskFacts.of(task) for task in self._detached}
         facts.replace(part)
@@ -315,7 +315,7 @@ class Intake:
         return job
 
     def _job_of(self, group: PodGroup | NativePodGroup) -> Job:
-        """The job of a group, without what was known of a group of the same name that was deleted since."""
+        """The job of a group, without the state of a deleted group of the same name."""
         job = self.cluster.jobs.get(id_of(group))
         if job is not None and job.group is not None and job.group.metadata.uid != group.metadata.uid:
             self._drop_group(group)
@@ -525,7 +525,7 @@ class Intake:
 
 
 def _describe_job(job: Job, group: PodGroup) -> None:
-    """Copy what PodGroups of both kinds have to their job."""
+    """Copy the common fields of both kinds of PodGroups to their job."""
     job.group = group
     job.created = group.metadata.created
     job.minimum = group.spec.min_member
@@ -533,14 +533,14 @@ def _describe_job(job: Job, group: PodGroup) -> None:
         condition.type: Condition(condition.status, condition.reason, condition.message)
         for condition in group.status.conditions
     }
-    job.moved_at = max([job.moved_at, *_times_moved(group)])  # what was just decided may not be written yet
+    job.moved_at = max([job.moved_at, *_times_moved(group)])  # the last decision may not be written yet
     job.waiting_time = waiting_time(group.metadata.annotations)
     job.time_limit = annotated_limit(group.metadata.annotations)
     job.group_demands = group_demands(group)
 
 
 def _phase(job: Job, group: PodGroup) -> str:
-    """The phase of a job whose group was seen: as shown, but one that we let in stays so until that has been shown."""
+    """The phase that a group shows, except that an admitted job stays admitted until its group shows it."""
     before, shown, outside = job.group, group.status.phase, ("", names.GROUP_PENDING)
     if before is None or job.phase != names.GROUP_INQUEUE:
         return shown
@@ -556,7 +556,7 @@ def _times_moved(group: PodGroup) -> list[float]:
 
 
 def _job_id(pod: Pod, ours: bool, metadata: PodMetadata) -> JobId | None:
-    """The job of a pod. A native group belongs to the scheduler that its pods name, so only our pods join it."""
+    """The job of a pod. A native group belongs to the scheduler that its pods name, so other pods do not join it."""
     native = pod.spec.scheduling_group
     if native is not None and native.pod_group_name:
         return JobId(KIND, pod.namespace, native.pod_group_name) if ours else None

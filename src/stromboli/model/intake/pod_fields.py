@@ -71,7 +71,7 @@ class PodMetadata:
         )
 
     def demands(self, shape: Shape) -> tuple[Demand, ...]:
-        """What a pod of a shape asks of its placement that takes a plugin to honour."""
+        """What a pod of a shape requires of its placement and only a plugin can honour."""
         if self._demands is None or self._demands[0] is not shape:
             of_metadata = metadata_demands(shape.spec, self.label_set.labels, self.annotations)
             self._demands = (shape, shape.demands + of_metadata)
@@ -79,7 +79,7 @@ class PodMetadata:
 
 
 class MetadataReader:
-    """Remembers the last pod's metadata: lists come sorted by name, so that replicas follow one another."""
+    """Caches the last pod's metadata: lists are sorted by name, so that replicas are consecutive."""
 
     def __init__(self, interning: Interning) -> None:
         self._interning = interning
@@ -199,7 +199,7 @@ def waiting_time(annotations: dict[str, str]) -> float | None:
 
 
 def whole_number(number: str) -> int:
-    """A decimal number without its fraction; 0 where the text is none, or beyond 62 bits."""
+    """A decimal number without its fraction; 0 if the text is invalid, or beyond 62 bits."""
     try:
         value = float(number)
     except ValueError:
@@ -221,7 +221,7 @@ def scheduling_properties_changed(before: NodeObject, after: NodeObject) -> bool
 
 
 def _lasting(annotations: dict[str, str]) -> dict[str, str]:
-    """Annotations without those in which device plugins say twice a minute that they are alive."""
+    """Annotations without the heartbeats of device plugins."""
     if not any(key.endswith(card_names.HANDSHAKE_SUFFIX) for key in annotations):
         return annotations
     return {key: value for key, value in annotations.items() if not key.endswith(card_names.HANDSHAKE_SUFFIX)}

@@ -1,1 +1,1 @@
-"""What pods, PodGroups and queues ask of their placement that takes a plugin to honour."""
+"""What pods, PodGroups and queues require of their placement and only a plugin can honour."""

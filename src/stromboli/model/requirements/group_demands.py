@@ -1,4 +1,4 @@
-"""What a PodGroup or a queue asks of the placement of its pods that takes a plugin to honour."""
+"""What a PodGroup or a queue requires of the placement of its pods and only a plugin can honour."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def network_topologies(group: PodGroup) -> dict[NetworkTopology, str]:
 
 
 def group_demands(group: PodGroup) -> tuple[Demand, ...]:
-    """What a PodGroup asks for: for each of its network topologies, in order, then for its annotations."""
+    """The requirements of a PodGroup: of each of its network topologies, in order, then of its annotations."""
     topologies = [topology_demand(field, topology) for topology, field in network_topologies(group).items()]
     return (*topologies, *annotation_demands(group.metadata.annotations))
 
 
 def annotation_demands(annotations: Mapping[str, str]) -> Iterator[Demand]:
-    """What annotations of a group ask for."""
+    """The requirements of a group's annotations."""
     for key, requirement in _ANNOTATIONS.items():
         if annotations.get(key):
             yield Demand(requirement, f"annotation {key}", annotations[key][:63])
 
 
 def topology_demand(field: str, topology: NetworkTopology) -> Demand:
-    """What a network topology asks for."""
+    """The requirements of a network topology."""
     if topology.mode == names.TOPOLOGY_SOFT:
         return Demand(SOFT_NETWORK_TOPOLOGY, field, "soft")
     if topology.highest_tier_allowed is not None:
@@ -65,7 +65,7 @@ def topology_demand(field: str, topology: NetworkTopology) -> Demand:
 
 
 def queue_demands(spec: QueueSpec) -> tuple[Demand, ...]:
-    """What a queue asks for its jobs."""
+    """The requirements of a queue for its jobs."""
     demands = []
     for field, groups in (
         ("nodeGroupAffinity", spec.affinity.node_group_affinity if spec.affinity else None),

@@ -1,8 +1,8 @@
-"""The one table of what objects may ask of their placement and not every policy honours.
+"""The table of everything that objects may require of their placement and that not every policy honours.
 
 A plugin that honours a requirement names it in `Plugin.honours`. Without such a plugin in the policy a hard requirement
-keeps its pods pending, and a soft one is told in an event. Whoever builds a feature gives its plugin that name, and
-nothing else has to change here.
+keeps its pods pending, and a soft one is reported in an event. A new feature only needs a plugin that names it; nothing
+in this table changes.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ class PlacementRequirement(NamedTuple):
     name: str
     """What a plugin lists in `honours`."""
     hard: bool
-    """Whether pods wait rather than start without it."""
+    """Whether pods stay pending without it."""
     field: str
-    """Where it is asked for, for readers of the documentation."""
+    """The field that requires it, for the documentation."""
     unmet: str
-    """What is missing, for users whose object asks for it."""
+    """What is missing, for users whose object requires it."""
     way_out: str
     plugin: str = ""
-    """The plugin that comes with us and honours it, if there is one."""
+    """The built-in plugin that honours it; none if there is none."""
     depends_on_cluster: bool = False
-    """Whether it takes other objects, or what an API server adds, to tell that it is not met."""
+    """Whether other objects, or defaults of the API server, are needed to detect that it is not met."""
 
 
 class Demand(NamedTuple):
-    """A requirement that an object has, with the field and the value that ask for it."""
+    """A requirement of an object, with the field and the value that state it."""
 
     requirement: PlacementRequirement
     field: str
     value: str
     registration: str = ""
-    """The annotation by which nodes offer what is asked for; while no node has it, nothing is required."""
+    """The annotation by which nodes offer the feature; while no node has it, nothing is required."""
 
     @property
     def asks(self) -> str:
@@ -44,7 +44,7 @@ class Demand(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is asked for, and what is missing."""
+        """The requirement, and what is missing."""
         return f"{self.asks}: {self.requirement.unmet}"
 
 

@@ -1,4 +1,4 @@
-"""What a pod asks of its placement that takes a plugin to honour; equal pods share the answer."""
+"""What a pod requires of its placement and only a plugin can honour; equal pods share the result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from stromboli.model.requirements.placement_requirement import (
 )
 
 SHOWN = 3
-"""Names that a demand shows; a pod may have hundreds."""
+"""Maximum names that a demand shows; a pod may have hundreds."""
 _VGPU = "volcano.sh/vgpu-"
 _SHARED_DEVICES = (
     _VGPU,
@@ -53,14 +53,14 @@ _PLUGIN_ANNOTATIONS = {
 
 
 def spec_demands(spec: PodSpec) -> tuple[Demand, ...]:
-    """What the spec of a pod asks for."""
+    """The requirements of a pod's spec."""
     return tuple(_of_spec(spec))
 
 
 def metadata_demands(
     spec: PodSpec, labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> tuple[Demand, ...]:
-    """What a pod asks for by its labels and annotations."""
+    """The requirements of a pod's labels and annotations."""
     numa = _numa_policy(spec, annotations)
     keys: tuple[Demand, ...] = ()
     if spec.affinity is not None and (spec.affinity.pod_affinity or spec.affinity.pod_anti_affinity):
@@ -178,7 +178,7 @@ def _of_volumes(volumes: Iterable[Volume]) -> Iterator[Demand]:
 
 
 def _resources(resources: Iterable[Resources]) -> list[str]:
-    """The names of all resources that are asked for, each once."""
+    """The names of all requested resources, each once."""
     asked: dict[str, None] = {}
     for each in resources:
         for amounts in (each.requests, each.limits):

@@ -30,18 +30,18 @@ def natural_order(text: str) -> tuple[tuple[int, str], ...]:
 class DisplayNames:
     """A display name for each HyperNode, so that no two have the same.
 
-    It is the value of the label (`rack-1`), with the end of its key if another HyperNode has the value too
-    (`rack=1`), and else the name of the object.
+    It is the value of the label (`rack-1`), with the last part of its key if another HyperNode has the same value
+    (`rack=1`). If that is not unique either, it is the name of the object.
     """
 
     def __init__(self) -> None:
         self._candidates: dict[str, tuple[str, ...]] = {}
-        """What a HyperNode may be called, the best first; the last is its name."""
+        """Possible display names of each HyperNode, the best first; the last is its name."""
         self._claimants: dict[str, set[str]] = {}
-        """The HyperNodes that may be called so, by the display name."""
+        """The HyperNodes with a possible display name, by that name."""
 
     def set(self, name: str, label: tuple[str, str] | None, exists: bool = True) -> set[str]:
-        """A HyperNode was discovered for this label, or does not exist; all whose display names may change."""
+        """Set or delete the label of a HyperNode; the HyperNodes whose display names may change."""
         candidates: tuple[str, ...] = (name,) if exists else ()
         if label is not None:
             key, value = label

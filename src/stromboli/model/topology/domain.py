@@ -21,7 +21,7 @@ class Domain:
     name: str
     """The name of its HyperNode; unique in the tree."""
     title: str = field(default="", kw_only=True)
-    """What users read for it, unique too: the value of the label from which it was discovered, else its name."""
+    """Its unique name in messages: the value of the label from which it was discovered, else its name."""
     tier: int
     """How far apart its nodes may be: the tier of its HyperNode."""
     tier_name: str = ""
@@ -29,7 +29,7 @@ class Domain:
     parent: Domain | None = None
     """The domain that contains it; none for the top."""
     children: list[Domain] = field(default_factory=list)
-    """The domains that it is made of, by name."""
+    """The domains that it consists of, by name."""
     rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The places of its nodes in the columns, ascending."""
 
@@ -48,7 +48,7 @@ class Domain:
         return any(ancestor is self for ancestor in other.ancestors())
 
     def mask(self, count: int) -> Bools:
-        """Its nodes among so many, for `session.place`."""
+        """Its nodes as a mask of a given length, for `session.place`."""
         inside = np.zeros(count, dtype=bool)
         inside[self.rows] = True
         return inside
@@ -62,7 +62,7 @@ class Domain:
 
 Floats = NDArray[np.float64]
 LABEL_TIER = -1
-"""The tier of the domains of a label: below those of HyperNodes, which are not made of them."""
+"""The tier of the domains of a label: below those of HyperNodes, which do not consist of them."""
 
 
 class LabelDomains:
@@ -88,18 +88,18 @@ class LabelDomains:
 def label_domains(columns: Columns, key: str) -> LabelDomains:
     """The domains of a label; nodes without it are in none.
 
-    They are made when first asked for, and again when the object of a node has changed.
+    They are computed on first use, and again when the object of a node has changed.
     """
     known = columns.derived(_by_key)
     if key not in columns.derived(_label_keys):
-        key = ""  # users choose the key: what no node has is not kept
+        key = ""  # users choose the key: a key without nodes is not cached
     if key not in known:
         known[key] = LabelDomains(columns, key)
     return known[key]
 
 
 def _by_key(_columns: Columns) -> dict[str, LabelDomains]:
-    """The domains of each label that was asked for."""
+    """The domains of each label that was used."""
     return {}
 
 

@@ -1,8 +1,8 @@
-"""What domains have and hold, summed over their nodes when it is asked for.
+"""Capacity and use of domains, summed over their nodes on demand.
 
-The columns are the only truth. Of a number (free, leaving, ...) that was asked for before, only nodes that changed
-since are read again, so a question between two moves costs as much as the moves, and an undo needs nothing. A node that
-holds more than it has counts as full: it takes nothing off what is free on the others of its domain.
+The columns are the only source. For a number (free, leaving, ...) that was used before, only nodes that changed since
+are read again. So a query between two moves costs as much as the moves, and an undo needs nothing. An overbooked node
+counts as full: it does not reduce what is free on other nodes of its domain.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from stromboli.model.topology.domain import Domain
 
 SATURATED = 2**61
-"""What a sum counts for that is larger, as of thousandths of bytes over all nodes; three of these add up in 64 bits."""
+"""The maximum of a sum, such as thousandths of bytes over all nodes; three of these can be added in 64 bits."""
 _FEW = 64
-"""If more than one node in so many changed, computing all sums anew costs less than updating them."""
+"""If more than one node in this many changed, computing all sums again costs less than updating them."""
 
 
 class DomainSums:
@@ -49,7 +49,7 @@ class DomainSums:
 
     @property
     def allocatable(self) -> Ints:
-        """What may be allocated on the nodes of each domain."""
+        """What may be allocated on the nodes of each domain, in total."""
         return self._sum(_allocatable)
 
     @property
@@ -59,12 +59,12 @@ class DomainSums:
 
     @property
     def free_in_future(self) -> Ints:
-        """What will be free there once all that is promised and all that is leaving has come to pass."""
+        """What will be free there once leaving tasks have left and promised tasks have started."""
         return self._sum(_free_in_future)
 
     @property
     def leaving(self) -> Ints:
-        """What will be free there beyond what is free now; less than nothing where more is promised than leaving."""
+        """What will be free there beyond what is free now; negative if more is promised than leaving."""
         return self._sum(_leaving)
 
     def _sum(self, read: Read) -> Ints:

@@ -1,8 +1,8 @@
 """The tree of HyperNodes (spec 01 7).
 
 A HyperNode that cannot be part of a tree (its members form a loop, two parents claim it, a pattern is invalid) is left
-out and named in `problems`; all others stand. What it contains is part of nothing above it, and its children are below
-the top. Nodes and HyperNodes that come, go or change are noted, and applied for what they touch when a session opens.
+out and named in `problems`; all others are valid. Its nodes are part of no HyperNode above it, and its children are
+below the top. Changes of nodes and HyperNodes are recorded, and applied to what they affect when a session opens.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 
 
 class HyperNodeTree:
-    """All HyperNodes that stand, below a virtual top that has every node."""
+    """All valid HyperNodes, below a virtual top that has every node."""
 
     def __init__(self) -> None:
         self.version = 0
-        """Grows when domains or their nodes change."""
+        """Increases when domains or their nodes change."""
         self.membership = Membership()
-        """All HyperNodes, those that are left out too."""
+        """All HyperNodes, including those that are left out."""
         self.problems: dict[str, str] = {}
         """HyperNodes that are left out, by name, with the reason."""
         self.unreported: dict[str, None] = {}
-        """HyperNodes of which something else may have to be told than what `reported` has."""
+        """HyperNodes whose report may differ from `reported`."""
         self.reported: dict[str, dict[str, str]] = {}
-        """What was last told about HyperNodes, by name."""
+        """What was last reported about HyperNodes, by name."""
         self._too_low: dict[str, str] = {}
-        """HyperNodes whose tier is not above those of its members, by name, with a sentence that names these."""
+        """HyperNodes whose tier is not above those of their members, by name, with a sentence that names these."""
         self.top = Domain(TOP, 1)
-        """The whole cluster, one tier above the highest HyperNode, be it left out or not."""
+        """The whole cluster, one tier above the highest HyperNode, including those that are left out."""
         self.titles = DisplayNames()
-        """What users read for HyperNodes, those that are left out too."""
+        """Display names of HyperNodes, including those that are left out."""
         self.domains: dict[str, Domain] = {}
         """The HyperNodes by name, in order of names, without the top."""
         self.tiers: list[int] = [1]
@@ -72,7 +72,7 @@ class HyperNodeTree:
     # -- lookups
 
     def notices(self, name: str) -> dict[str, str]:
-        """What is wrong with a HyperNode, or with its members or its tier: sentences by the reasons of their events."""
+        """Problems of a HyperNode, its members or its tier: sentences by the reasons of their events."""
         if problem := self.problems.get(name):
             return {names.EVENT_HYPER_NODE_LEFT_OUT: f"left out: {problem}"}
         sentences = {
@@ -83,16 +83,16 @@ class HyperNodeTree:
         return {reason: sentence for reason, sentence in sentences.items() if sentence}
 
     def with_notices(self) -> list[str]:
-        """HyperNodes with which something is wrong, in order of their names."""
+        """HyperNodes with a problem, in order of their names."""
         unknown, ambiguous = self.membership.unknown_members, self._tier_index.ambiguous
         return sorted({*self.problems, *unknown, *self._too_low, *ambiguous})
 
     def domain(self, name: str) -> Domain | None:
-        """The HyperNode of a name, or the top; none if there is none of that name."""
+        """The HyperNode of a name, or the top; none if the name is unknown."""
         return self.top if name == TOP else self.domains.get(name)
 
     def leaf_of(self, row: int) -> Domain | None:
-        """The HyperNode of the lowest tier there is that has a node; none if the node is in none of that tier."""
+        """The HyperNode of the lowest tier that has a node; none if the node is in none of that tier."""
         if self._leaves is None or self._leaves[0] != self.version:
             lowest = [domain for domain in self.domains.values() if domain.tier == self.tiers[0]]
             places = np.full(len(self.top.rows), -1, dtype=np.int64)
@@ -122,7 +122,7 @@ class HyperNodeTree:
         return next((domain for domain in right.ancestors() if domain in above), None)
 
     def sums(self, columns: Columns) -> DomainSums:
-        """What the HyperNodes and the top have and hold together, of the columns that the tree was built over."""
+        """Capacity and use of the HyperNodes and the top, by the columns that the tree was built over."""
         key = (columns, columns.layout, self.version)
         if self._sums is None or self._sums[0] != key:
             self._sums = key, DomainSums([*self.domains.values(), self.top], columns)
@@ -131,7 +131,7 @@ class HyperNodeTree:
     # -- upkeep
 
     def update(self, objects: Mapping[str, HyperNode], nodes: Mapping[str, Node], columns: Columns) -> None:
-        """Apply what was noted, over columns that are laid out."""
+        """Apply recorded changes; the columns must be laid out."""
         moved, membership = columns.layout != self._layout, self.membership
         if not moved and not membership.changed:
             return
@@ -151,7 +151,7 @@ class HyperNodeTree:
             self.version += 1
 
     def _relink(self, names: Collection[str]) -> None:
-        """Give these HyperNodes their places in the tree, or leave them out."""
+        """Insert these HyperNodes into the tree, or leave them out."""
         declared, claims = self.membership.declared, self.membership.claims
         renamed: set[str] = set()
         for name in names:
@@ -175,7 +175,7 @@ class HyperNodeTree:
                 self._set_parent(self.domains[name], self.domains.get(claims.parent(name) or "", self.top))
         for name in renamed & self.domains.keys():
             self.domains[name].title = self.titles.of(name)
-        for domain in sorted(self._stale & self._inside.keys(), key=_name):  # those that stand
+        for domain in sorted(self._stale & self._inside.keys(), key=_name):  # valid HyperNodes
             self._compare_tiers(domain)
         self.unreported.update(dict.fromkeys(sorted(self._tier_index.update())))
         left_out = (declared[name].spec.tier for name in self.problems)
@@ -192,7 +192,7 @@ class HyperNodeTree:
             self.problems[name] = problem
 
     def _establish(self, name: str, declared: Declared) -> None:
-        """Let a HyperNode stand."""
+        """Insert a valid HyperNode."""
         domain = self.domains[name] = Domain(
             name, declared.spec.tier, declared.spec.tier_name, title=self.titles.of(name)
         )
@@ -202,7 +202,7 @@ class HyperNodeTree:
         self._sorted = False
 
     def _retire(self, name: str) -> None:
-        """Let a HyperNode stand no more."""
+        """Remove a HyperNode."""
         domain = self.domains.pop(name, None)
         if domain is not None:
             self._set_parent(domain, None)
@@ -213,7 +213,7 @@ class HyperNodeTree:
                 self.unreported[name] = None
 
     def _compare_tiers(self, domain: Domain) -> None:
-        """See whether a domain is of a higher tier than its children."""
+        """Check whether the tier of a domain is above those of its children."""
         before = self._too_low.pop(domain.name, "")
         low = [child for child in domain.children if child.tier >= domain.tier]
         if low:
@@ -243,7 +243,7 @@ class HyperNodeTree:
         stale = self._stale | {self.domains[name] for name in reselected if name in self.domains}
         self._stale = set()
         waiting: dict[Domain, int] = {}
-        """Domains to look at, with the number of their children that come first."""
+        """Domains to update, with the number of their children to update first."""
         for start in stale & self._inside.keys():
             for domain in start.ancestors():
                 if domain in waiting or domain is self.top:
@@ -254,7 +254,7 @@ class HyperNodeTree:
                 waiting[domain.parent] += 1
         ready = [domain for domain, children in waiting.items() if not children]
         changed = []
-        for domain in ready:  # grows while it is walked
+        for domain in ready:  # the loop appends to it
             if self._unite_children(domain):
                 changed.append(domain)
             parent = domain.parent
@@ -272,7 +272,7 @@ class HyperNodeTree:
         return changed
 
     def _arrange(self, columns: Columns, changed: Collection[Domain]) -> None:
-        """The columns were laid out anew: translate rows; those of changed domains are computed anyway."""
+        """The columns were laid out again: translate rows; those of changed domains are computed anyway."""
         before, count = self._numbers, len(columns)
         self._layout = columns.layout
         self.top.rows = np.arange(count, dtype=np.int64)
@@ -320,11 +320,11 @@ class DomainLookup:
         return self._groups.sums(values)
 
 
-# -- the tiers of the HyperNodes that stand, by number and by name
+# -- the tiers of valid HyperNodes, by number and by name
 
 
 class TierIndex:
-    """How many HyperNodes each tier has, and what the names of tiers mean."""
+    """The number of HyperNodes of each tier, and the tiers by name."""
 
     def __init__(self) -> None:
         self.of_name: dict[str, int] = {}
@@ -339,10 +339,10 @@ class TierIndex:
         self._by_name: dict[str, dict[int, dict[Domain, None]]] = {}
         """Those HyperNodes by the name of their tier, and by the tier."""
         self._touched: dict[str, None] = {}
-        """Names that may mean another tier since the last update."""
+        """Names whose tier may have changed since the last update."""
 
     def add(self, domain: Domain, age: Age) -> None:
-        """A HyperNode stands."""
+        """Add a valid HyperNode."""
         self._counts[domain.tier] = self._counts.get(domain.tier, 0) + 1
         if domain.tier_name:
             self._ages[domain] = age
@@ -351,7 +351,7 @@ class TierIndex:
             self._touched[domain.tier_name] = None
 
     def remove(self, domain: Domain) -> None:
-        """A HyperNode stands no more."""
+        """Remove a HyperNode."""
         self._counts[domain.tier] -= 1
         if not self._counts[domain.tier]:
             del self._counts[domain.tier]
@@ -363,7 +363,7 @@ class TierIndex:
             self._touched[domain.tier_name] = None
 
     def update(self) -> set[str]:
-        """Find out what the names mean now; the HyperNodes of which something else is to be told about that."""
+        """Update the tiers by name; return the HyperNodes whose report about that changed."""
         before, now = dict[str, str](), dict[str, str]()
         for name in self._touched:
             for told in self._ambiguous_by_name.pop(name, ()):
@@ -380,12 +380,12 @@ class TierIndex:
         return {told for told in before.keys() | now.keys() if before.get(told) != now.get(told)}
 
     def _youngest(self, name: str) -> int:
-        """Of the tiers of a name, that of the youngest HyperNode."""
+        """Among the tiers of a name, that of the youngest HyperNode."""
         domains = (domain for tier in self._by_name[name].values() for domain in tier)
         return max(domains, key=self._ages.__getitem__).tier
 
     def _ambiguity(self, name: str) -> dict[str, str]:
-        """Of a name with several tiers the first HyperNode of each, with what to tell."""
+        """The first HyperNode of each tier of an ambiguous name, with a sentence about it."""
         tiers = self._by_name[name]
         if len(tiers) == 1:
             return {}

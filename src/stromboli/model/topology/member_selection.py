@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class NodeNumbers:
-    """The bit of each node; unlike its row it stays the same when other nodes come and go."""
+    """The bit of each node; unlike its row it stays the same when other nodes are added or removed."""
 
     def __init__(self) -> None:
         self.number: dict[str, int] = {}
@@ -45,14 +45,14 @@ class NodeNumbers:
         return number
 
     def remove(self, name: str) -> int:
-        """Take the number of a node back; another node may get it."""
+        """Release the number of a node; another node may get it."""
         number = self.number.pop(name)
         self._free.append(number)
         self.everyone &= ~(1 << number)
         return number
 
     def bits(self, names: Iterable[str]) -> int:
-        """The set of those of these nodes that exist."""
+        """The set of the existing ones of these nodes."""
         numbers = [self.number[name] for name in names if name in self.number]
         if not numbers:
             return 0
@@ -78,19 +78,19 @@ def rows_of(bits: int, numbers: Ints) -> Ints:
 
 
 MAX_MATCHING = 2_000_000_000
-"""What it may take to match all patterns of HyperNodes with all names of nodes: some four seconds, once."""
+"""The maximum cost of matching all patterns of HyperNodes with all names of nodes: some four seconds, once."""
 MAX_MATCHING_OF_ONE = MAX_MATCHING // 10
 """The same for the patterns of a single HyperNode."""
 COST_OF_INSTRUCTION = 1000
-"""What it takes to compile an instruction of a pattern; to run one on a byte is 1."""
+"""The cost of compiling an instruction of a pattern; running one on a byte costs 1."""
 COST_OF_MATCH = 500
-"""What it takes to match any pattern with any name."""
+"""The cost of matching any pattern with any name."""
 _WAY_OUT = "give patterns a longer text that only their nodes have, or select nodes by labels"
 _PART = re.compile(r"(?:([A-Za-z0-9-]+)|\[\^?+[^\]\[\\]+\]|\\[.dwsDWSbBAz-]|[.^$])([*?]|\{[^}]*\})?[+?]?")
-"""Letters, or anything that stands for a character or a place; then how often the last of it may come."""
+"""Letters, or anything that matches a character or a position; then the quantifier of its last character."""
 
 Age = tuple[float, str]
-"""When a HyperNode was created, and its name."""
+"""The creation time of a HyperNode, and its name."""
 
 
 class _Asker(NamedTuple):
@@ -106,11 +106,11 @@ class _Pattern:
     instructions: int
     fixed_cost: int
     candidates: int = 0
-    """How many names have its text."""
+    """The number of names with its text."""
     candidate_bytes: int = 0
-    """How long they are together."""
+    """Their total length."""
     bits: int | None = None
-    """The nodes that it selects, once it was matched."""
+    """The nodes that it selects, once it is matched."""
 
     def count(self, names: Iterable[str], sign: int) -> None:
         for name in names:
@@ -131,18 +131,18 @@ class NamePatterns:
         """Why a HyperNode's patterns are not used, by its name."""
         self._askers: dict[str, _Asker] = {}
         self._patterns: dict[str, _Pattern] = {}
-        """What is known of patterns as of the last update, of all that somebody asked for within the bounds."""
+        """The patterns of the last update, of all HyperNodes within the bounds."""
         self._stale = False
         self._bytes = 0
-        """How long the names of all nodes are together."""
+        """The total length of the names of all nodes."""
 
     def ask(self, asker: str, age: Age, patterns: Sequence[str]) -> None:
-        """A HyperNode selects nodes by these patterns."""
+        """Set the patterns of a HyperNode."""
         self._askers[asker] = _Asker(age, patterns)
         self._stale = True
 
     def forget(self, asker: str) -> None:
-        """A HyperNode asks no more."""
+        """Remove the selectors of a HyperNode."""
         if self._askers.pop(asker, None) is not None:
             self._stale = True
             self.faults.pop(asker, None)
@@ -158,7 +158,7 @@ class NamePatterns:
     def update(
         self, numbers: NodeNumbers, new: Iterable[str], removed: Iterable[str], freed: int
     ) -> set[str]:
-        """Nodes came or went (by name; `freed` has their bits), or patterns changed. Whom that may concern."""
+        """Apply changes of nodes (by name; `freed` has their bits) and patterns; the HyperNodes they may affect."""
         new, removed = list(new), list(removed)
         self._bytes += sum(map(len, new)) - sum(map(len, removed))
         if not (self._stale or ((new or removed) and self._askers)):
@@ -235,7 +235,7 @@ class NamePatterns:
 
 
 def plain_text(pattern: str) -> str:
-    """A text that every name has in it that the pattern matches; empty if none is plain to see."""
+    """A text that every matching name contains; empty if none can be derived."""
     texts, place = [""], 0
     while place < len(pattern):
         part = _PART.match(pattern, place)
@@ -277,7 +277,7 @@ class Members(NamedTuple):
 
 
 class MemberSelection:
-    """The nodes of each HyperNode, without those of its child HyperNodes; follows nodes and members."""
+    """The nodes of each HyperNode, without those of its child HyperNodes; updated with nodes and members."""
 
     def __init__(self) -> None:
         self.nodes = NodeNumbers()
@@ -290,16 +290,16 @@ class MemberSelection:
         """HyperNodes that name a node, by the name of the node."""
         self._concerned: set[str] = set()
         self._new: dict[str, None] = {}
-        """Nodes that came since `concerned` was last asked."""
+        """Nodes added since the last call of `concerned`."""
         self._removed: dict[str, None] = {}
-        """Nodes that went, and may have come again."""
+        """Nodes removed since then, and possibly added again."""
         self._freed = 0
-        """The numbers that they had."""
+        """Their previous numbers."""
 
     # -- HyperNodes
 
     def set_members(self, hyper_node: str, age: Age, members: Members) -> None:
-        """A HyperNode has these members now."""
+        """Set the members of a HyperNode."""
         self.drop_members(hyper_node)
         self._members[hyper_node] = members
         self._concerned.add(hyper_node)
@@ -311,7 +311,7 @@ class MemberSelection:
             self.patterns.ask(hyper_node, age, members.patterns)
 
     def drop_members(self, hyper_node: str) -> None:
-        """A HyperNode is gone."""
+        """Remove a HyperNode."""
         members = self._members.pop(hyper_node, None)
         self._concerned.discard(hyper_node)
         if members is not None:
@@ -325,7 +325,7 @@ class MemberSelection:
     # -- nodes
 
     def set_node(self, name: str, labels: Mapping[str, str]) -> None:
-        """A node has come, or has these labels now."""
+        """Add a node, or set its labels."""
         number = self.nodes.number.get(name)
         before = self._labels[number] if number is not None else None
         if number is None:
@@ -336,7 +336,7 @@ class MemberSelection:
         self._label_index.change(number, before, labels)
 
     def drop_node(self, name: str) -> None:
-        """A node is gone."""
+        """Remove a node."""
         if name in self.nodes.number:
             number = self.nodes.remove(name)
             if name in self._new:
@@ -350,7 +350,7 @@ class MemberSelection:
     # -- the selection
 
     def concerned(self) -> set[str]:
-        """HyperNodes whose nodes, or whose faults, may have changed since this was last asked."""
+        """HyperNodes whose nodes or problems may have changed since the last call."""
         concerned, self._concerned = self._concerned, set()
         concerned.update(self._label_index.concerned())
         concerned |= self.patterns.update(self.nodes, self._new, self._removed, self._freed)
@@ -366,22 +366,19 @@ class MemberSelection:
         return bits
 
     def unknown(self, hyper_node: str) -> Iterator[str]:
-        """Names of nodes among the members that are no nodes of the cluster."""
+        """Names of members that are not nodes of the cluster."""
         return (name for name in self._members[hyper_node].names if name not in self.nodes.number)
-
-
-# -- which nodes label selectors select, kept up with the labels that they ask about
 
 
 # -- members by labels
 
 
 Question = tuple[str, str | None]
-"""A label and a value that a selector asks about; none: whether there is such a label."""
+"""A label and a value that a selector tests; none: whether the label exists."""
 
 
 class LabelIndex:
-    """Sets of nodes by label, for the labels that HyperNodes ask about, and who asks."""
+    """Sets of nodes by the labels that selectors of HyperNodes test, and these HyperNodes."""
 
     def __init__(self) -> None:
         self._with_value: dict[str, dict[str, int]] = {}
@@ -389,20 +386,20 @@ class LabelIndex:
         self._askers: dict[Question, dict[str, None]] = {}
         self._questions: dict[str, set[Question]] = {}
         self._uses: dict[str, int] = {}
-        """How many questions there are about each label."""
+        """The number of tests of each label."""
         self._negative: dict[str, None] = {}
-        """Who selects nodes by what they lack: a new node concerns them, whatever labels it has."""
+        """HyperNodes that select nodes by a missing label: every new node affects them."""
         self._touched: set[Question] = set()
-        """Questions that have another answer for some node than when `concerned` was last asked."""
+        """Tests whose result changed for some node since the last call of `concerned`."""
         self._other_nodes = False
-        """Whether nodes came or went since."""
+        """Whether nodes were added or removed since."""
 
-    # -- who asks
+    # -- selectors of HyperNodes
 
     def ask(
         self, asker: str, selectors: Iterable[LabelSelector], labels: Mapping[int, Mapping[str, str]]
     ) -> None:
-        """Index what a HyperNode asks about; `labels` has those of all nodes, by number."""
+        """Index the tests of a HyperNode; `labels` has the labels of all nodes, by number."""
         requirements = [requirement for selector in selectors for requirement in selector.match_expressions]
         questions: set[Question] = {pair for selector in selectors for pair in selector.match_labels.items()}
         questions |= {question for requirement in requirements for question in _questions(requirement)}
@@ -414,7 +411,7 @@ class LabelIndex:
             self._use(question[0], labels)
 
     def forget(self, asker: str) -> None:
-        """A HyperNode asks no more."""
+        """Remove the selectors of a HyperNode."""
         self._negative.pop(asker, None)
         for question in self._questions.pop(asker, ()):
             askers, key = self._askers[question], question[0]
@@ -436,7 +433,7 @@ class LabelIndex:
     # -- nodes
 
     def change(self, number: int, before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> None:
-        """The labels of a node changed; none: there was, or is, no such node."""
+        """The labels of a node changed; none: the node did not or does not exist."""
         self._other_nodes |= before is None or after is None
         before, after = before or {}, after or {}
         for key in {*before, *after} & self._uses.keys() if self._uses else ():
@@ -451,7 +448,7 @@ class LabelIndex:
                 self._touched.add((key, None))
 
     def concerned(self) -> Iterator[str]:
-        """The HyperNodes that changes of nodes since this was last asked may concern."""
+        """The HyperNodes that changes of nodes since the last call may affect."""
         if self._other_nodes:
             yield from self._negative
         for question in self._touched:
@@ -459,7 +456,7 @@ class LabelIndex:
         self._touched, self._other_nodes = set(), False
 
     def _flip(self, number: int, key: str, value: str) -> None:
-        """Let a node that had a label lose it, and the other way round."""
+        """Toggle a label of a node."""
         bit, values = 1 << number, self._with_value[key]
         values[value] = values.get(value, 0) ^ bit
         if values[value] & bit:
@@ -483,7 +480,7 @@ class LabelIndex:
         return bits
 
     def _meeting(self, requirement: Requirement, everyone: int) -> int:
-        """The nodes that meet a requirement."""
+        """The nodes that satisfy a requirement."""
         if not valid_label_requirement(requirement):
             return 0
         bits = 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TOP = "<cluster-top-hypernode>"
 """The name of the domain above all HyperNodes."""
 MAX_MEMBERSHIPS = 1_000_000
-"""Nodes that all HyperNodes name themselves, together; each node is usually named once."""
+"""Maximum nodes that all HyperNodes name directly; each node is usually named once."""
 _TOO_MANY = (
     f"all HyperNodes together have more than {MAX_MEMBERSHIPS} nodes as members of their own, and it is one of the "
     "youngest: let each node be a member of a single HyperNode, and that of others"
@@ -31,60 +31,60 @@ _BY_NAME_ALONE = "HyperNodes are members by exactMatch alone; those by pattern o
 
 @dataclass(slots=True, eq=False)
 class Declared:
-    """A HyperNode as its object says, whether it stands or not."""
+    """A HyperNode as its object declares it, valid or not."""
 
     spec: HyperNodeSpec
     age: Age
     label: tuple[str, str] | None = None
-    """The node label and the value for which it was discovered, if it was."""
+    """The node label and the value for which it was discovered; none otherwise."""
     named: int = 0
-    """The nodes that it names itself."""
+    """The nodes that it names directly."""
     fault: str = ""
-    """Why it cannot stand, wherever it is in the tree."""
+    """Why it is invalid, independent of its place in the tree."""
 
 
 class Membership:
-    """All HyperNodes that exist. Nodes and objects that changed are noted, and applied together."""
+    """All HyperNodes that exist. Changes of nodes and objects are recorded, and applied together."""
 
     def __init__(self) -> None:
         self.declared: dict[str, Declared] = {}
         """All HyperNodes by name."""
         self.unknown_members: dict[str, str] = {}
-        """HyperNodes with members that do not exist or cannot be, by name, with a sentence that names them."""
+        """HyperNodes with missing or invalid members, by name, with a sentence that names these."""
         self.claims = ParentClaims()
         self.relinked: set[str] = set()
-        """HyperNodes whose place in the tree may have changed, until the tree has seen to it."""
+        """HyperNodes whose place in the tree may have changed, until the tree applies it."""
         self.reselected: set[str] = set()
-        """HyperNodes that name other nodes than before, likewise."""
+        """HyperNodes whose nodes changed, until the tree applies it."""
         self.with_other_unknown: set[str] = set()
-        """HyperNodes with other unknown members than before, likewise."""
+        """HyperNodes whose unknown members changed, until the tree applies it."""
         self._selection = MemberSelection()
         self._named_nodes = 0
-        """How many nodes HyperNodes name themselves, together."""
+        """The number of nodes that all HyperNodes name directly."""
         self._too_many: set[str] = set()
-        """HyperNodes that are left out because of that."""
+        """HyperNodes that are left out because of the maximum."""
         self._changed_objects: dict[str, None] = {}
         self._changed_nodes: dict[str, None] = {}
         self._incomplete: set[str] = set()
-        """HyperNodes that may have other unknown members."""
+        """HyperNodes whose unknown members may have changed."""
 
     def note_object(self, name: str) -> None:
-        """A HyperNode came, went or changed."""
+        """Record that a HyperNode was added, removed or changed."""
         self._changed_objects[name] = None
 
     def note_node(self, name: str) -> None:
-        """A node came, went, or has other labels."""
+        """Record that a node was added, removed or relabelled."""
         if self.declared:
             self._changed_nodes[name] = None
 
     @property
     def changed(self) -> bool:
-        """Whether anything was noted."""
+        """Whether any change is recorded."""
         return bool(self._changed_objects or self._changed_nodes)
 
     def apply(self, objects: Mapping[str, HyperNode], nodes: Mapping[str, Node]) -> None:
-        """Apply what was noted."""
-        if not self.declared and self._changed_objects:  # until now nobody asked about nodes
+        """Apply the recorded changes."""
+        if not self.declared and self._changed_objects:  # until now the nodes were not needed
             self._selection = MemberSelection()
             self._changed_nodes = dict.fromkeys(nodes)
         for name in self._changed_nodes:
@@ -136,7 +136,7 @@ class Membership:
     # -- members
 
     def _reselect(self) -> None:
-        """Find the nodes of the HyperNodes that are concerned, and what is wrong with them."""
+        """Find the nodes and the problems of the affected HyperNodes."""
         concerned = self._selection.concerned()
         for name in concerned:
             known, named = self.declared[name], self._selection.select(name)
@@ -159,7 +159,7 @@ class Membership:
         return self._selection.patterns.faults.get(name) or (_TOO_MANY if name in self._too_many else "")
 
     def _bound_memberships(self) -> set[str]:
-        """Leave out HyperNodes, the youngest first, that name more nodes than can be; those for which that changed."""
+        """Leave out the youngest HyperNodes if all name too many nodes; return those for which that changed."""
         too_many: set[str] = set()
         if self._named_nodes > MAX_MEMBERSHIPS:
             left = MAX_MEMBERSHIPS
@@ -184,7 +184,7 @@ class Membership:
 
 
 def _is_skipped(member: HyperNodeMember) -> bool:
-    """Whether it is no member whatever exists: HyperNodes that are not chosen by name."""
+    """Whether it never selects a member: a selector of HyperNodes that is not by name."""
     return member.type == "HyperNode" and not member.selector.exact_name
 
 
@@ -201,16 +201,16 @@ _SHOWN = 3
 
 
 class ParentClaims:
-    """Which HyperNodes list which others as members. A claim counts whatever else is wrong with who makes it."""
+    """The HyperNodes that list others as members. A claim counts even if its HyperNode is invalid otherwise."""
 
     def __init__(self) -> None:
         self._parents: dict[str, dict[str, None]] = {}
-        """Who lists a HyperNode, by its name; it need not exist."""
+        """The HyperNodes that list a HyperNode, by its name; it need not exist."""
         self._children: dict[str, tuple[str, ...]] = {}
-        """What each HyperNode lists."""
+        """The HyperNodes that each HyperNode lists."""
 
     def set(self, name: str, members: Members | None) -> set[str]:
-        """A HyperNode lists other children now, or is gone; all whose parents that may change."""
+        """Set the children of a HyperNode, none if it is deleted; the HyperNodes whose parents may change."""
         old = self._children.pop(name, ())
         for child in old:
             del self._parents[child][name]
@@ -224,11 +224,11 @@ class ParentClaims:
         return {name, *old, *new}
 
     def claimants(self, name: str) -> Collection[str]:
-        """All that list a HyperNode as a member."""
+        """All HyperNodes that list a HyperNode as a member."""
         return self._parents.get(name, {}).keys()
 
     def parent(self, name: str) -> str | None:
-        """The parent of a HyperNode; none if nobody claims it, or more than one does."""
+        """The parent of a HyperNode; none unless exactly one HyperNode lists it."""
         claimants = self._parents.get(name, ())
         return next(iter(claimants)) if len(claimants) == 1 else None
 
@@ -237,7 +237,7 @@ class ParentClaims:
         return [child for child in self._children[name] if child not in self._children]
 
     def with_descendants(self, names: Iterable[str]) -> dict[str, None]:
-        """These HyperNodes and all below them, as far as they exist."""
+        """These HyperNodes and all below them that exist."""
         seen: dict[str, None] = {}
         waiting = sorted(names)
         while waiting:
@@ -248,7 +248,7 @@ class ParentClaims:
         return seen
 
     def problems(self, names: Collection[str]) -> Mapping[str, str]:
-        """What is wrong with these HyperNodes, by name; with each of them, all below it must be asked about too."""
+        """The problems of these HyperNodes, by name; with each of them, pass all below it."""
         problems: dict[str, str] = {}
         levels: dict[str, int] = {}
         for name in names:
@@ -267,7 +267,7 @@ class ParentClaims:
         return problems
 
     def _climb(self, name: str, levels: Mapping[str, int]) -> tuple[list[str], list[str]]:
-        """A HyperNode and those above it up to one whose level is known, if any; and the loop that they end in."""
+        """A HyperNode and those above it up to one with a known level; and the loop in which they end, if any."""
         path: dict[str, None] = {}
         step: str | None = name
         while step is not None and step not in levels:

@@ -1,7 +1,7 @@
-"""How full the tiers of the network are, and how large a gang would still fit below one switch of each.
+"""The occupancy of the tiers of the network, and the largest gang that still fits below one switch of each.
 
-Sizes of gangs are in whole nodes and in GPUs. Training takes one or the other, and unlike pods of some size they mean
-the same whatever happens to wait. A node is free if new pods may come to it and none of this scheduler is there.
+Sizes of gangs are in whole nodes and in GPUs. Training uses one or the other, and unlike pods of some size they do not
+depend on the pending pods. A node is free if it accepts new pods and has no pod of this scheduler.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Floats = NDArray[np.float64]
 NODES, GPUS = "nodes", "gpus"
 RESOURCES = (NODES, GPUS, "cpu", "memory")
 MAX_TIERS = 16
-"""Tiers that are told about, the lowest ones; networks have five or so."""
+"""Maximum tiers that are reported, the lowest ones; networks have about five."""
 
 
 class Room(NamedTuple):
-    """What the HyperNodes of a tier have of a resource, in nodes, GPUs, cores or bytes."""
+    """A resource of the HyperNodes of a tier, in nodes, GPUs, cores or bytes."""
 
     total: float
-    """What all of them have."""
+    """Their total capacity."""
     free: float
-    """What is free of that, on nodes that new pods may come to."""
+    """The free part of it, on nodes that accept new pods."""
     largest: float
-    """The most that is free below one of them: the largest gang that still fits there."""
+    """The maximum that is free below one of them: the largest gang that still fits there."""
     largest_if_empty: float
     """The same if nothing were in use."""
     full: int = 0
-    """HyperNodes that have the resource and have none of it free."""
+    """HyperNodes with the resource but without a free part of it."""
 
     @property
     def occupancy(self) -> float:
@@ -47,7 +47,7 @@ class Room(NamedTuple):
 
     @property
     def fragmentation(self) -> float:
-        """How much smaller the largest gang is than it could be if what is free lay together: 0 is as large, 1 none."""
+        """How much smaller the largest gang is than if the free resources were contiguous: 0 as large, 1 none."""
         possible = min(self.free, self.largest_if_empty)
         return 1 - self.largest / possible if possible else 0.0
 
@@ -57,25 +57,25 @@ class TierOccupancy(NamedTuple):
 
     tier: int
     name: str
-    """The name of the tier, if it has any."""
+    """The name of the tier, if it has one."""
     free: int
     """HyperNodes of which all nodes are free."""
     partly_free: int
     full: int
     """HyperNodes without a free node."""
     rooms: dict[str, Room]
-    """By resource: `nodes`, `gpus` if there are any, `cpu`, `memory`."""
+    """By resource: `nodes`, `gpus` if any exist, `cpu`, `memory`."""
 
 
 class TierOccupancies:
-    """The occupancy of all tiers; asked for again, only nodes that changed are looked at."""
+    """The occupancy of all tiers; repeated calls read only nodes that changed."""
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
         self._shape: tuple[int, int] | None = None
         self._clock = -1
         self._vacant: Bools = np.zeros(0, dtype=bool)
-        """Nodes that are usable and have no pod of ours."""
+        """Usable nodes without a pod of this scheduler."""
         self._usable: Bools = np.zeros(0, dtype=bool)
         self._tiers: list[tuple[list[Domain], RowGroups, Bools]] = []
         """By tier: its HyperNodes, their nodes one by one, and all of these."""
@@ -104,7 +104,7 @@ class TierOccupancies:
         return self._known
 
     def by_domain(self) -> dict[str, dict[str, tuple[float, float]]]:
-        """What each HyperNode with nodes has and has free of each resource, by their names."""
+        """Total and free amounts of each HyperNode with nodes, by resource."""
         if not self.current():
             return {}
         total, free = _amounts(self.cluster.columns, self._usable, self._vacant)
@@ -132,7 +132,7 @@ def _tier(domains: Iterable[Domain], tier: int, count: int) -> tuple[list[Domain
 
 
 def _amounts(columns: Columns, usable: Bools, vacant: Bools) -> tuple[Floats, Floats]:
-    """What nodes have and have free of each resource, shaped (resource, node)."""
+    """Total and free amounts of nodes, shaped (resource, node)."""
     gpus = [dim for dim, name in enumerate(columns.dims.names[: len(columns.idle)]) if is_gpu(name)]
     has, idle = columns.allocatable, columns.idle.clip(min=0)
     total = [np.ones(len(columns)), has[gpus].sum(axis=0) / 1000, has[CPU] / 1000, has[MEMORY]]
