@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from stromboli.cli.cluster.cluster_errors import ClusterError
 from stromboli.cli.objects.hyper_node_text import print_tree
-from stromboli.cli.objects.hypernode_commands import COLUMNS
+from stromboli.cli.objects.hypernode_commands import COLUMNS, KIND
+from stromboli.cli.objects.kind_commands import named
 from stromboli.cli.status.topology_usage import hyper_node_tree, topology
 from stromboli.testing import World
-from tests.manifests import discovered, hyper_node, node
+from tests.manifests import Manifest, discovered, hyper_node, node
 
 NAMES = ["n0", "n1", "n2", "n3"]
 RACKS = [
@@ -58,6 +64,43 @@ def test_the_list_has_the_names_of_hyper_nodes_and_the_values_of_their_labels() 
     made = [discovered("hypernode-racks-tier1-5q82h", "topology/rack", "rack-1"), hyper_node("mine")]
     (column,) = [column for column in COLUMNS if column.title == "LABEL VALUE"]
     assert [column.value(each) for each in made] == ["rack-1", None]
+
+
+class HyperNodes:
+    """A session with these HyperNodes."""
+
+    def __init__(self, *objects: Manifest) -> None:
+        self.objects = {each["metadata"]["name"]: each for each in objects}
+
+    async def find(self, _: object, name: str) -> Manifest | None:
+        return self.objects.get(name)
+
+    async def list(self, _: object) -> SimpleNamespace:
+        return SimpleNamespace(items=[*self.objects.values()])
+
+    async def get(self, _: object, name: str) -> Manifest:
+        if name not in self.objects:
+            raise ClusterError(f"{name} does not exist")
+        return self.objects[name]
+
+
+def test_commands_find_hyper_nodes_by_the_values_of_their_labels() -> None:
+    session: Any = HyperNodes(
+        discovered("rack-2", "topology/rack", "rack-1"),
+        discovered("generated", "topology/rack", "rack-2"),
+        discovered("third", "topology/rack", "rack-3"),
+        discovered("fourth", "topology/row", "rack-3"),
+    )
+
+    def found(text: str) -> str:
+        return str(asyncio.run(named(session, KIND, text))["metadata"]["name"])
+
+    assert (found("rack-1"), found("generated")) == ("rack-2", "generated")
+    assert found("rack-2") == "rack-2", "names come first"
+    assert found("hypernode/rack-1") == "rack-2"
+    for text in ("rack-3", "rack-4"):
+        with pytest.raises(ClusterError, match="does not exist"):
+            found(text)
 
 
 def test_wide_says_the_largest_gang_in_all_resources(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,7 @@ def _selector(member: Manifest) -> str:
     )
 
 
-KIND = ObjectKind(HYPER_NODES, lambda _: COLUMNS, describe)
+KIND = ObjectKind(HYPER_NODES, lambda _: COLUMNS, describe, title=_label_value)
 hypernode = subcommands("Show the parts of the network, and how full they are.")
 add_showing(hypernode, KIND)
 

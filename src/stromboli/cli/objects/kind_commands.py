@@ -56,6 +56,8 @@ class ObjectKind:
     describe: Callable[[ClusterSession, Manifest], Awaitable[Description]]
     ended: Callable[[Manifest], bool] | None = None
     """For kinds that run: whether it has; `ClusterError` if it failed."""
+    title: Callable[[Manifest], object] | None = None
+    """For kinds that are shown by something else than the name: what is shown, by which commands find them too."""
 
     @property
     def names(self) -> Any:
@@ -87,8 +89,14 @@ async def for_each(items: Iterable[Item], work: Callable[[Item], Awaitable[None]
 
 
 async def named(session: ClusterSession, kind: ObjectKind, name: str) -> Manifest:
-    """An object by its name, also if that is written as `-o name` prints it."""
-    return await session.get(kind.resource, plain_name(kind.resource, name))
+    """An object by its name, also if that is written as `-o name` prints it, or by its title if only one has it."""
+    name = plain_name(kind.resource, name)
+    known = await session.find(kind.resource, name)
+    if known is None and kind.title is not None:
+        title = kind.title
+        same = [each for each in (await session.list(kind.resource)).items if title(each) == name]
+        known = same[0] if len(same) == 1 else None
+    return known if known is not None else await session.get(kind.resource, name)
 
 
 def add_showing(app: typer.Typer, kind: ObjectKind) -> None:
