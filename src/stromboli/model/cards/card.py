@@ -14,7 +14,7 @@ ALL_CORES = 100
 
 
 class MigInstance(Struct, frozen=True, rename="camel"):
-    """So many slots of one size."""
+    """A number of slots of one size."""
 
     name: str = ""
     memory: int = 0
@@ -63,23 +63,23 @@ class Card:
     """One card: what it is and how much of it there is."""
 
     index: int
-    """Its place among the cards of its node; what is lowest in it breaks ties."""
+    """Its index among the cards of its node; the lowest breaks ties."""
     uuid: str
     """Its id, unique on its node; with gpu-share its index as a text."""
     type: str = ""
-    """What it is, such as `NVIDIA-NVIDIA H200`."""
+    """Its model, such as `NVIDIA-NVIDIA H200`."""
     healthy: bool = True
-    """Whether its device plugin says that it works; nothing new is put on others."""
+    """Whether its device plugin reports it as healthy; other cards get no new tasks."""
     memory: int = 0
-    """Memory, in MiB as a rule."""
+    """Memory, usually in MiB."""
     count: int = MAX_OF_A_CARD
-    """How many shares it may be given out in."""
+    """The maximum number of its shares."""
     cores: int = ALL_CORES
     """Its compute cores: percent for GPUs, cores for NPUs."""
     geometries: tuple[Geometry, ...] = ()
-    """The ways in which it may be cut, if it is shared by MIG."""
+    """Its possible partitions, if it is shared by MIG."""
     network: int | None = None
-    """The network of cards that it belongs to, if it tells."""
+    """The network of cards that it belongs to, if known."""
 
     def slot_memory(self, slot: Slot) -> int | None:
         """The memory of a slot; none if it has no such slot."""

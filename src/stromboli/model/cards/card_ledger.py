@@ -1,7 +1,7 @@
 """Counts what tasks hold of the cards of nodes.
 
-Without a plugin that shares cards out (`configure`) it concerns no pod and costs nothing. What a node has is read from
-its annotations when they change; what a task holds from its grant or, once its pod shows it, from the pod.
+Without a plugin that shares cards (`configure`) it concerns no pod and costs nothing. The cards of a node are read from
+its annotations when they change; what a task holds is read from its grant or, once its pod shows it, from the pod.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ class CardLedger:
     def __init__(self, dims: Dimensions) -> None:
         self._dims = dims
         self.models: Models | None = None
-        """Which models of cards are shared out; none: nobody shares any."""
+        """The models of cards that are shared; none: no plugin shares cards."""
         self.nodes: dict[str, dict[str, NodeCards]] = {}
         """By name of the node, then by model."""
         self.problems: dict[str, str] = {}
-        """Nodes whose registration cannot be read, with what is wrong."""
+        """Nodes with an invalid registration, with the reason."""
         self.locks: dict[str, dict[str, str]] = {}
-        """Nodes on which a scheduler or a device plugin has set a lock: when, by the lock's name."""
+        """Nodes with a lock of a scheduler or a device plugin: its time, by the lock's name."""
         self.registering: set[str] = set()
-        """Nodes whose device plugin registers vGPU cards, shared out or not."""
+        """Nodes whose device plugin registers vGPU cards, shared or not."""
         self.changes: ChangeLog[str] = ChangeLog()
-        """Names of nodes whose cards changed, or changed hands."""
+        """Names of nodes whose cards or grants changed."""
         self.corrections: dict[Job, Amounts] = {}
-        """By how much what jobs hold of vGPUs, card by card, differs from what their pods request (spec 01 11.5)."""
+        """The difference between what jobs hold of vGPUs, card by card, and what their pods request (spec 01 11.5)."""
         self.queue_corrections: dict[Queue, Amounts] = {}
         """The same of all jobs of a queue together."""
         self._corrected: dict[Task, tuple[Job, Amounts]] = {}
         self._resources: frozenset[str] = frozenset()
 
-    # -- who counts
+    # -- configuration
 
     def configure(self, models: Models, nodes: Mapping[str, Node]) -> bool:
-        """Share out these models of cards from now on; whether that is a change, so that other pods are concerned."""
+        """Set the shared models of cards; true if they changed, so that other pods are concerned."""
         if models == self.models:
             return False
         self.models = models
@@ -76,10 +76,10 @@ class CardLedger:
     def concerns(self, spec: PodSpec) -> bool:
         return bool(self._resources) and not self._resources.isdisjoint(limit_names(spec))
 
-    # -- what nodes have
+    # -- nodes
 
     def update(self, node: Node, before: NodeObject | None) -> None:
-        """A node's object changed, came or went."""
+        """A node's object was added, changed or deleted."""
         if node.object is not None and card_names.VGPU_REGISTER in node.object.metadata.annotations:
             self.registering.add(node.name)
         else:
@@ -90,7 +90,7 @@ class CardLedger:
             self.register(node)
 
     def register(self, node: Node) -> None:
-        """Read the cards of a node anew, and count what its tasks hold of them."""
+        """Read the cards of a node again, and count what its tasks hold of them."""
         models = self.models
         self.problems.pop(node.name, None)
         self.locks.pop(node.name, None)
@@ -113,7 +113,7 @@ class CardLedger:
         if known or node.name in self.nodes or node.name in self.problems:
             self.changes.note(node.name)
 
-    # -- what tasks hold
+    # -- tasks
 
     def add(self, task: Task, status: Status, node: Node) -> None:
         known = self.nodes.get(node.name)
@@ -128,10 +128,10 @@ class CardLedger:
             self.changes.note(node.name)
             self._uncorrect(task)
 
-    # -- what queues show
+    # -- queues
 
     def _correct(self, task: Task, cards: NodeCards) -> None:
-        """Note by how much what a task was given on all cards differs from its request."""
+        """Record the difference between what a task was given on all cards and its request."""
         if task.job is None or self.models is None:
             return
         nvidia, request = self.models.config.nvidia, task.shape.request
@@ -152,7 +152,7 @@ class CardLedger:
             _shift_entry(self.queue_corrections, job.queue, correction, sign)
 
     def recharge(self, job: Job, queue: Queue | None, sign: int) -> None:
-        """A job leaves its queue, or joins it: so do its corrections."""
+        """Remove the corrections of a job from its queue, or add them."""
         if queue is not None and job in self.corrections:
             _shift_entry(self.queue_corrections, queue, self.corrections[job], sign)
 
@@ -165,7 +165,7 @@ def _shift_entry(totals: dict[K, Amounts], key: K, amounts: Amounts, sign: int) 
 
 
 def _resources(models: Models) -> Iterable[str]:
-    """The resources whose limits say that a pod asks for parts of cards."""
+    """The resources whose limits request parts of cards."""
     if models.vgpu:
         yield from (models.config.nvidia.count_name, models.config.nvidia.memory_name)
     if models.gpu_share:
@@ -179,7 +179,7 @@ _READ = frozenset((card_names.VGPU_REGISTER, card_names.GPU_UNHEALTHY, card_name
 
 
 def _source(node: NodeObject) -> tuple[object, ...]:
-    """All that cards and locks are read from."""
+    """The fields from which cards and locks are read."""
     annotations = {
         key: value
         for key, value in node.metadata.annotations.items()

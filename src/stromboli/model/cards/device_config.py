@@ -1,4 +1,4 @@
-"""How cards are named and cut: by the ConfigMap of the device plugin, or as it is built in (spec 04 10.3, 10.6)."""
+"""Names and partitions of cards: by the ConfigMap of the device plugin, or built in (spec 04 10.3, 10.6)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class KnownGeometries(Struct, frozen=True, rename="camel"):
 
 
 class NvidiaConfig(Struct, frozen=True, rename="camel"):
-    """The resources by which pods ask for parts of GPUs, and how GPUs may be cut."""
+    """The resources by which pods request parts of GPUs, and the partitions of GPUs."""
 
     count_name: str = field(default=card_names.VGPU_NUMBER, name="resourceCountName")
     memory_name: str = field(default=card_names.VGPU_MEMORY, name="resourceMemoryName")
@@ -41,7 +41,7 @@ class NvidiaConfig(Struct, frozen=True, rename="camel"):
     known_geometries: tuple[KnownGeometries, ...] = field(default=(), name="knownMigGeometries")
 
     def geometries_of(self, card_type: str) -> tuple[Geometry, ...]:
-        """How a card of this type may be cut; empty if no model is known whose name its type contains."""
+        """The partitions of a card of this type; empty if its type contains no known model."""
         for known in self.known_geometries:
             if any(model in card_type for model in known.models):
                 return known.geometries
@@ -49,14 +49,14 @@ class NvidiaConfig(Struct, frozen=True, rename="camel"):
 
 
 class NpuTemplate(Struct, frozen=True, rename="camel"):
-    """A size in which an NPU gives out memory."""
+    """A size in which memory of an NPU is allocated."""
 
     name: str = ""
     memory: int = 0
 
 
 class NpuConfig(Struct, frozen=True, rename="camel"):
-    """One model of Ascend NPUs that HAMi shares out."""
+    """One model of Ascend NPUs that HAMi shares."""
 
     word: str = field(default="", name="commonWord")
     resource_name: str = ""
@@ -70,7 +70,7 @@ class NpuConfig(Struct, frozen=True, rename="camel"):
         return f"{self.resource_name}-core"
 
     def template(self, memory: int) -> NpuTemplate | None:
-        """The smallest template with so much memory, or the whole card, whose name is empty; none if it is more."""
+        """The smallest template with enough memory, or the whole card, whose name is empty; none if it is too small."""
         for template in sorted(self.templates, key=lambda template: template.memory):
             if memory <= template.memory:
                 return template
@@ -78,7 +78,7 @@ class NpuConfig(Struct, frozen=True, rename="camel"):
 
 
 class NpuConfigs(Struct, frozen=True, rename="camel"):
-    """All models of NPUs, and whether nodes share them by hami-core unless they say otherwise."""
+    """All models of NPUs, and whether nodes share them by hami-core by default."""
 
     hami_core: bool = field(default=False, name="hamiVnpuCore")
     configs: tuple[NpuConfig, ...] = ()
@@ -95,7 +95,7 @@ ASCEND_310P = NpuConfig(
 
 
 class DeviceConfig(Struct, frozen=True):
-    """What `device-config.yaml` says; the built-in one if there is no such ConfigMap."""
+    """The configuration of `device-config.yaml`; the built-in one without such a ConfigMap."""
 
     nvidia: NvidiaConfig = NvidiaConfig()
     npus: NpuConfigs = field(default=NpuConfigs(), name="vnpus")
@@ -105,7 +105,7 @@ BUILT_IN = DeviceConfig(npus=NpuConfigs(configs=(ASCEND_310P,)))
 
 
 def parse_device_config(text: str) -> DeviceConfig | str:
-    """The configuration in a YAML text, or what is wrong with it."""
+    """The configuration in a YAML text, or its error."""
     try:
         content: Any = next(iter(documents(text)), {})
         if isinstance(content, dict) and isinstance(content.get("vnpus"), list):
@@ -117,7 +117,7 @@ def parse_device_config(text: str) -> DeviceConfig | str:
 
 
 def _problem(config: DeviceConfig) -> str:
-    """What is wrong with a configuration that can be read."""
+    """The error of a configuration that can be parsed."""
     for known in config.nvidia.known_geometries:
         if len(known.geometries) > MAX_GEOMETRIES:
             return f"{CONFIG_KEY}: a model with more than {MAX_GEOMETRIES} geometries"

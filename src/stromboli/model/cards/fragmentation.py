@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 
 MAX_TYPICAL_TASKS = 128
-"""Demands that count as typical among the tasks of a cluster, at most, however few tasks they cover."""
+"""Maximum typical demands among the tasks of a cluster, even if they cover few tasks."""
 MAX_LISTED_TASKS = 1024
-"""The same among tasks that are listed for the purpose."""
+"""The same among tasks that an argument lists."""
 COVERED = 0.95
 _ENDED = (Status.SUCCEEDED, Status.FAILED)
 
 
 class TypicalTask(NamedTuple):
-    """A demand that many tasks share: CPU, so many thousandths of each of so many GPUs, on some models."""
+    """A demand that many tasks share: CPU, and thousandths of each of a number of GPUs, of some models."""
 
     cpu: int
     share: int = 0
@@ -50,7 +50,7 @@ class TypicalTask(NamedTuple):
 
 
 class WeightedTask(NamedTuple):
-    """A typical task and the part of all typical tasks that are such."""
+    """A typical task and its fraction of all typical tasks."""
 
     task: TypicalTask
     weight: float
@@ -59,7 +59,7 @@ class WeightedTask(NamedTuple):
 def most_frequent(
     counts: Mapping[TypicalTask, int], covered: float = COVERED, most: int = MAX_LISTED_TASKS
 ) -> tuple[WeightedTask, ...]:
-    """The most frequent demands, until so large a part of all tasks is covered; of equals the larger comes first."""
+    """The most frequent demands, until a fraction of all tasks is covered; among equals the larger comes first."""
     total = sum(counts.values())
     ordered = sorted(counts, key=lambda task: (counts[task], task._key), reverse=True)
     chosen: list[TypicalTask] = []
@@ -73,7 +73,7 @@ def most_frequent(
 
 
 def counted_tasks(cluster: Cluster, gpus: GpuColumns, demands: GpuDemands) -> Counter[TypicalTask]:
-    """How many tasks of each demand there are among those that jobs run and have pending."""
+    """The number of running and pending tasks of each demand."""
     by_shape: Counter[tuple[int, str | None]] = Counter()
     examples = {}
     for task in cluster.tasks.values():
@@ -95,7 +95,7 @@ def counted_tasks(cluster: Cluster, gpus: GpuColumns, demands: GpuDemands) -> Co
 
 Floats = NDArray[np.float64]
 MAX_STATES = 2**16
-"""States of nodes whose fragmentation is remembered; then it is computed anew."""
+"""Maximum states of nodes whose fragmentation is cached."""
 
 
 class Fragmentation:
@@ -115,7 +115,7 @@ class Fragmentation:
         self._other_cpu = np.array([each.task.cpu for each in others], dtype=np.int64)[:, None]
         self._other_weights = np.array([each.weight for each in others])[:, None]
         self.cpu_steps = np.array(sorted({each.task.cpu for each in tasks}), dtype=np.int64)
-        """The amounts of CPU that typical tasks ask for: between two of them it does not matter how much is free."""
+        """The CPU requests of typical tasks: between two of them, the free amount does not matter."""
 
     def allowed(self, gpus: GpuColumns) -> Bools | None:
         """Which typical tasks (rows) may run on which nodes by the models of their GPUs; none: all on all."""
@@ -124,7 +124,7 @@ class Fragmentation:
         return np.array([gpus.allow(models) for models in self._models], dtype=bool)
 
     def of(self, cpu: Ints, free: Ints, allowed: Bools | None = None) -> Floats:
-        """The fragmentation of nodes with so much CPU and so many thousandths of each GPU free.
+        """The fragmentation of nodes with some free CPU and free thousandths of each GPU.
 
         Amounts are added cause by cause, each in the order of tasks: the published order, to the last bit.
         """
@@ -145,7 +145,7 @@ class Fragmentation:
         return result if allowed is None else result + _sum(np.where(causes[3], lost, 0.0))
 
     def _gpus_lacking(self, free: Ints, total: Ints) -> tuple[Bools, Ints]:
-        """Where tasks find too few GPUs; and what GPUs have free that have too little for them."""
+        """The nodes with too few GPUs for tasks; and the free parts of GPUs that are too small for them."""
         enough = free >= self._shares[:, None, None]
         counts = enough.sum(axis=2)
         lost = total - np.where(enough, free, 0).sum(axis=2)
@@ -153,7 +153,7 @@ class Fragmentation:
 
 
 def _sum(column: Floats) -> Floats:
-    """Rows added one after the other; `sum` would add them in another order where there is but one node."""
+    """Rows added one after the other; for a single node, `sum` would add them in another order."""
     if not len(column):
         return np.zeros(column.shape[1])
     total: Floats = np.add.accumulate(column, axis=0)[-1]
@@ -161,9 +161,9 @@ def _sum(column: Floats) -> Floats:
 
 
 class NodeFragmentation:
-    """How fragmented the GPUs of each node are, kept up where nodes change.
+    """The fragmentation of the GPUs of each node, updated for nodes that change.
 
-    Nodes come into the same states again and again, so what is known of a state is remembered.
+    Nodes return to the same states, so the fragmentation of a state is cached.
     """
 
     def __init__(self, gpus: GpuColumns, tasks: Sequence[WeightedTask]):
@@ -171,7 +171,7 @@ class NodeFragmentation:
         self._fragmentation = Fragmentation(tasks)
         self._allowed: Bools | None = None
         self._kinds: list[bytes] = []
-        """Of each node, which typical tasks its model allows; empty: it does not matter."""
+        """The typical tasks that the model of each node allows; empty: all."""
         self._known: dict[tuple[int, bytes, bytes], float] = {}
         """The fragmentation by the step of the free CPU, the model, and what is free of GPUs in ascending order."""
         self._position = -1

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MAX_DECISION_LENGTH = 131_072
-"""The longest annotation of a decision that is read, in characters."""
+"""Maximum characters of an annotation of a decision that is read."""
 
 
 class CpuGrant(Grant, frozen=True, tag="cpus"):
@@ -47,14 +47,14 @@ class CpuGrant(Grant, frozen=True, tag="cpus"):
     def annotations(self) -> dict[str, str]:
         """The annotations that the pod gets with its bind (spec 05 6.1).
 
-        Volcano's decision has the counts of each NUMA node; the CPUs are ours, and its readers skip them.
+        Volcano's decision has the counts of each NUMA node. The CPUs are an extension that its readers skip.
         """
         counts = {str(numa): {"cpu": str(count)} for numa, count in self.numa}
         return {names.TOPOLOGY_DECISION: msgspec.json.encode({"numa": counts, "cpus": self.cpus}).decode()}
 
 
 class _Decision(msgspec.Struct):
-    """What is read of the annotation."""
+    """The fields of the annotation that are read."""
 
     cpus: str = ""
     numa: dict[int, dict[str, str]] = {}
@@ -64,7 +64,7 @@ _decoder = msgspec.json.Decoder(_Decision)
 
 
 def granted_cpus(annotations: dict[str, str]) -> CpuGrant | None:
-    """The CPUs that a scheduler wrote into the annotations of a pod; None where there are none that can be read."""
+    """The CPUs that a scheduler wrote into the annotations of a pod; none without valid ones."""
     text = annotations.get(names.TOPOLOGY_DECISION)
     if text is None or len(text) > MAX_DECISION_LENGTH:
         return None
@@ -85,7 +85,7 @@ _Key = tuple[tuple[int, "CpuDetail"], ...]
 
 
 def whole_cpus(container: Container) -> int:
-    """How many CPUs a container gets for itself: what it requests, if that is a whole number, else none."""
+    """The number of exclusive CPUs of a container: its request, if that is a whole number, else 0."""
     cpus, rest = divmod(milli(container.resources.requests.get(names.CPU, 0)), 1000)
     return 0 if rest else cpus
 
@@ -103,9 +103,9 @@ class CpuLedger:
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeCpus] = {}
-        """What Numatopologies say, by the name of the node."""
+        """The contents of Numatopologies, by the name of the node."""
         self.changes: ChangeLog[str] = ChangeLog()
-        """Names of nodes whose CPUs changed, or changed hands."""
+        """Names of nodes whose CPUs or grants changed."""
         self._held: dict[str, dict[str, _Held]] = {}
         """What tasks hold, by node and uid."""
         self._free: dict[str, int | None] = {}
@@ -126,7 +126,7 @@ class CpuLedger:
         self._touch(object.name)
 
     def drop(self, object: Numatopology) -> None:
-        """A Numatopology is gone; with the last of them nothing is counted any longer."""
+        """A Numatopology was deleted; without any, nothing is counted."""
         if self.nodes.pop(object.name, None) is not None:
             self._touch(object.name)
             if not self.nodes:
@@ -135,9 +135,9 @@ class CpuLedger:
     # -- tasks
 
     def concerns(self, spec: PodSpec) -> bool:
-        """Only containers of Guaranteed pods get CPUs for themselves, those that ask for whole ones.
+        """Only containers of Guaranteed pods that request whole CPUs get exclusive ones.
 
-        Without any Numatopology nobody reads what they hold.
+        Without any Numatopology, what they hold is not read.
         """
         if not self.nodes or qos_class(spec) != GUARANTEED:
             return False
@@ -163,7 +163,7 @@ class CpuLedger:
     # -- what is free
 
     def free(self, node: str) -> int | None:
-        """The CPUs of a node that may be given to a task; none where nothing is known about them."""
+        """The CPUs of a node that may be given to a task; none if they are unknown."""
         if node not in self._free:
             self._free[node] = self._count(node)
         return self._free[node]
@@ -179,8 +179,8 @@ class CpuLedger:
             else:
                 waiting |= held.cpus
         if waiting & ~cpus.allocatable:
-            # The kubelet gave a listed pod other CPUs than were chosen, and among them some that were meant for a pod
-            # that still waits. That pod will get some of those that are left, so as many must not be given to others.
+            # The kubelet gave a listed pod other CPUs than the chosen ones, among them some that were chosen for a pod
+            # not listed yet. That pod will get some of the remaining CPUs, so as many must not be given to others.
             waiting |= listed
         return cpus.allocatable & ~waiting
 

@@ -1,4 +1,4 @@
-"""Choosing CPUs: whole sockets, then whole cores, then single CPUs, with Volcano's orders and oddities (spec 04 7)."""
+"""Choose CPUs: whole sockets, then whole cores, then single CPUs, in Volcano's orders with its quirks (spec 04 7)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SORTED_BY_INSERTION = 12
 
 
 def take_cpus(topology: CpuTopology, available: int, needed: int) -> int | None:
-    """So many of the available CPUs, or a few more; none if there are not enough."""
+    """Some of the available CPUs, possibly a few more than requested; none if there are not enough."""
     if needed < 1:
         return 0
     picking = _Picking(topology, available & topology.cpus, needed)
@@ -21,12 +21,12 @@ def take_cpus(topology: CpuTopology, available: int, needed: int) -> int | None:
 
 @lru_cache(maxsize=1024)
 def reserved_cpus(topology: CpuTopology, reserved: int) -> int:
-    """The CPUs that a node keeps for the system."""
+    """The CPUs that a node reserves for the system."""
     return take_cpus(topology, topology.cpus, reserved) or 0
 
 
 class _Picking:
-    """One choice under way."""
+    """The state of one choice."""
 
     def __init__(self, topology: CpuTopology, free: int, needed: int):
         self._topology = topology
@@ -45,7 +45,7 @@ class _Picking:
         )
 
     def _take_all(self, numbers: Iterable[int], sets: dict[int, int], size: int) -> bool:
-        """Take whole sockets or cores while as much as one has is needed; whether nothing is needed any more."""
+        """Take whole sockets or cores while at least one whole one is needed; whether nothing more is needed."""
         for number in numbers if self._needed >= size else ():
             self._take(self._free & sets[number])
             if self._needed < size or self._needed < 1:

@@ -18,13 +18,13 @@ from stromboli.api.types.numa_topology import CpuDetail, Numatopology, Numatopol
 MAX_CPUS = 8192
 """CPUs of a node have smaller numbers than this; no kernel is built for more."""
 MAX_CPU_SET_LENGTH = 65_536
-"""The longest text that is read as a set of CPUs, in characters."""
+"""Maximum characters of a text that is read as a set of CPUs."""
 
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 def parse_cpu_set(text: str) -> int:
-    """The set that a text such as `0-3,8` stands for; `ValueError` says what is wrong with it."""
+    """The set that a text such as `0-3,8` represents; raises `ValueError` with the reason if it is invalid."""
     if len(text) > MAX_CPU_SET_LENGTH:
         raise ValueError(f"is longer than {MAX_CPU_SET_LENGTH} characters")
     bits = 0
@@ -42,7 +42,7 @@ def parse_cpu_set(text: str) -> int:
 
 
 def format_cpu_set(bits: int) -> str:
-    """The text of a set, with ranges where numbers follow one another."""
+    """The text of a set, with ranges of consecutive numbers."""
     ranges: list[str] = []
     while bits:
         first = (bits & -bits).bit_length() - 1
@@ -67,7 +67,7 @@ def cpu_numbers(bits: int) -> Iterator[int]:
 MAX_NUMA_NODES = 64
 """NUMA nodes have smaller numbers than this: a set of them is one word."""
 MAX_PODS_LISTED = 16_384
-"""Pods with CPUs that a Numatopology may list."""
+"""Maximum pods with CPUs that a Numatopology may list."""
 STATIC = "static"
 POLICIES = ("", "none", "best-effort", "restricted", "single-numa-node")
 """The policies of the kubelet's topology manager."""
@@ -76,7 +76,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class CpuTopology:
-    """The CPUs of a node by NUMA node, socket and core; nodes that are alike share one."""
+    """The CPUs of a node by NUMA node, socket and core; equal nodes share one."""
 
     __slots__ = (
         "__weakref__",
@@ -97,7 +97,7 @@ class CpuTopology:
         self.sockets: dict[int, int] = {}
         """The CPUs of each socket."""
         self.cores: dict[int, int] = {}
-        """The CPUs of each core number; exporters count cores anew in each socket, so it may be several cores."""
+        """The CPUs of each core number; exporters number cores per socket, so it may be several cores."""
         self.core_socket: dict[int, int] = {}
         """The socket of the first CPU of each core number."""
         self.socket_cores: dict[int, list[int]] = {}
@@ -113,7 +113,7 @@ class CpuTopology:
         for socket, core in sorted({(detail.socket, detail.core) for detail in details.values()}):
             self.socket_cores.setdefault(socket, []).append(core)
         self.physical_cores = sum(map(len, self.socket_cores.values()))
-        """How many cores there are, counted by socket and core."""
+        """The number of cores, counted by socket and core."""
 
     @property
     def cpus_per_socket(self) -> int:
@@ -124,7 +124,7 @@ class CpuTopology:
         return self.cpus.bit_count() // self.physical_cores if self.physical_cores else 0
 
     def numa_counts(self, cpus: int) -> tuple[tuple[int, int], ...]:
-        """Of a set of CPUs, how many belong to each NUMA node that has any of them."""
+        """The number of CPUs of a set on each NUMA node that has any of them."""
         counts = ((number, (cpus & members).bit_count()) for number, members in self.numa.items())
         return tuple((number, count) for number, count in counts if count)
 
@@ -133,21 +133,21 @@ class NodePolicies(NamedTuple):
     """What the kubelet of a node does with CPUs."""
 
     static: bool
-    """Whether its CPU manager gives whole CPUs to containers that ask for them."""
+    """Whether its CPU manager gives whole CPUs to containers that request them."""
     topology: str
     """The policy of its topology manager."""
     reserved: int
-    """How many CPUs it keeps for the system."""
+    """The number of CPUs that it reserves for the system."""
 
 
 @dataclass(slots=True, frozen=True)
 class NodeCpus:
-    """What a Numatopology says about its node."""
+    """The content of a Numatopology."""
 
     topology: CpuTopology
     policies: NodePolicies
     allocatable: int | None
-    """The CPUs that the kubelet has not given to any container; none where the object does not tell."""
+    """The CPUs that the kubelet has not given to any container; none if the object does not state them."""
     listed_uids: frozenset[str]
     """The pods that have been given CPUs, by uid."""
     listed_names: frozenset[tuple[str, str]]
@@ -159,7 +159,7 @@ class NodeCpus:
 
 
 def cpu_details(spec: NumatopologySpec) -> dict[int, CpuDetail]:
-    """The CPUs of a Numatopology by number; `BadObject` where a number is none."""
+    """The CPUs of a Numatopology by number; raises `BadObject` if a number is invalid."""
     if len(spec.cpu_detail) > MAX_CPUS:
         raise BadObject("spec.cpuDetail", f"{len(spec.cpu_detail)} CPUs, at most {MAX_CPUS} can be counted")
     details: dict[int, CpuDetail] = {}
@@ -181,7 +181,7 @@ def cpu_details(spec: NumatopologySpec) -> dict[int, CpuDetail]:
 
 
 def node_cpus(object: Numatopology, topology: CpuTopology) -> NodeCpus:
-    """What a Numatopology says, apart from its CPUs; `BadObject` where that cannot be read."""
+    """The content of a Numatopology, apart from its CPUs; raises `BadObject` if it is invalid."""
     spec = object.spec
     if len(spec.pod_allocations) > MAX_PODS_LISTED:
         problem = f"{len(spec.pod_allocations)} pods, at most {MAX_PODS_LISTED} are read"
@@ -204,7 +204,7 @@ def _policies(spec: NumatopologySpec) -> NodePolicies:
 
 
 def _reserved(spec: NumatopologySpec) -> int:
-    """A part of a CPU cannot be given to a container, so whole ones are kept."""
+    """A part of a CPU cannot be given to a container, so whole CPUs are reserved."""
     field = "spec.resReserved.cpu"
     if names.CPU not in spec.res_reserved:
         return 0

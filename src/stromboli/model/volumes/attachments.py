@@ -29,18 +29,18 @@ UNLIMITED = 2**31 - 1
 
 
 class VolumeUse(IntEnum):
-    """By whom a volume is in use on a node."""
+    """How a volume is in use on a node."""
 
     STAYING = 0
-    """Tasks that hold their room there."""
+    """By tasks that hold their resources there."""
     PROMISED = 1
-    """Tasks that wait for room there."""
+    """By tasks that are promised resources there."""
     EVICTED = 2
-    """Tasks that were evicted and whose pods are not being deleted yet."""
+    """By evicted tasks whose pods are not being deleted yet."""
     TERMINATING = 3
-    """Tasks whose pods are being deleted."""
+    """By tasks whose pods are being deleted."""
     ATTACHED = 4
-    """A VolumeAttachment."""
+    """By a VolumeAttachment."""
 
 
 LEAVING = frozenset({VolumeUse.EVICTED, VolumeUse.TERMINATING})
@@ -51,9 +51,9 @@ class Attachable(NamedTuple):
 
     driver: str
     handle: str
-    """What tells it from other volumes of its driver; for a claim without a volume, the claim."""
+    """Its identifier among volumes of its driver; for a claim without a volume, the claim."""
     in_tree: bool = False
-    """Whether it is a volume of an in-tree plugin that the driver took over."""
+    """Whether it is a volume of an in-tree plugin that the driver replaced."""
 
 
 def use_of(task: Task, status: Status) -> VolumeUse:
@@ -84,7 +84,7 @@ def attachable_of_claim(objects: LookupObjects, claim: PersistentVolumeClaim) ->
 
 
 def attachable_in_tree(source: PersistentVolumeSpec | Volume) -> Attachable | None:
-    """The volume of a CSI driver that a volume of an in-tree plugin is: a PersistentVolume, or a pod's own disk."""
+    """The volume of an in-tree plugin (a PersistentVolume, or a pod's own disk) as one of its CSI driver."""
     in_tree = in_tree_volume(source)
     if in_tree is None or not in_tree.handle:
         return None
@@ -95,13 +95,13 @@ class DriverColumns(NamedTuple):
     """How many volumes of a driver nodes have attached, a number per node."""
 
     held: Ints
-    """In use by tasks that are there, also by those that leave."""
+    """In use by tasks on the node, including leaving tasks."""
     kept: Ints
     """In use by tasks that stay or are promised to the node."""
     seen: Ints
-    """In use by pods that Kubernetes' filters see, or attached."""
+    """In use by pods that Kubernetes' filters count, or attached."""
     all: Ints
-    """In use by anybody, or attached."""
+    """In use in any way, or attached."""
 
 
 _HELD = (VolumeUse.STAYING, VolumeUse.EVICTED, VolumeUse.TERMINATING)
@@ -118,7 +118,7 @@ class Attachments:
         self._columns = columns
         self._nodes = nodes
         self._uses: dict[str, dict[tuple[str, str], list[int]]] = {}
-        """By node, then by driver and handle: how often each use occurs."""
+        """The number of each use, by node, then by driver and handle."""
         self._places: dict[tuple[str, str], dict[str, None]] = {}
         """The nodes at which a volume is in use."""
         self._counts: dict[str, dict[str, list[int]]] = {}
@@ -126,10 +126,10 @@ class Attachments:
         self._cached: dict[str, tuple[int, DriverColumns]] = {}
         self._limits: dict[str, tuple[int, Ints, Ints]] = {}
         self.version = 0
-        """Grows with every change."""
+        """Increases with every change."""
 
     def count(self, node: str, volume: Attachable, use: VolumeUse, sign: int) -> None:
-        """A volume is in use at a node, or no longer."""
+        """Record that a volume is in use at a node, or no longer."""
         key = (volume.driver, volume.handle)
         uses = self._uses.setdefault(node, {}).setdefault(key, [0] * len(VolumeUse))
         counts = self._counts.setdefault(volume.driver, {}).setdefault(node, [0] * len(_COUNTED))
@@ -163,7 +163,7 @@ class Attachments:
             for column, count in zip(cached[1], counts, strict=True):
                 column[known.row] = count
 
-    # -- what is asked
+    # -- queries
 
     def is_in_use(self, volume: Attachable) -> bool:
         """Whether any node has a volume attached."""
@@ -185,7 +185,7 @@ class Attachments:
     def not_attached(
         self, driver: str, handles: tuple[str, ...], by: tuple[VolumeUse, ...] = tuple(VolumeUse)
     ) -> Ints:
-        """How many of these volumes each node would have to attach."""
+        """The number of these volumes that each node would have to attach."""
         missing = np.full(len(self._columns), len(handles), dtype=np.int64)
         for handle in handles:
             for node in self._places.get((driver, handle), ()):
@@ -201,7 +201,7 @@ class Attachments:
         self.version += 1
 
     def limits(self, driver: str) -> tuple[Ints, Ints]:
-        """How many volumes of a driver a node takes, and where its CSINode says so; none where it lacks the driver."""
+        """Maximum volumes of a driver by node, and where its CSINode states one; none where the driver is missing."""
         known = self._limits.get(driver)
         if known is None or known[0] != self._columns.layout:
             taken = np.zeros(len(self._columns), dtype=np.int64)
@@ -224,13 +224,13 @@ class Attachments:
 
 
 class InlineDisk(NamedTuple):
-    """A disk of a pod: its kind, what names it, and how the pod mounts it."""
+    """A disk of a pod: its kind, its identifier, and how the pod mounts it."""
 
     kind: str
     name: str
     read_only: bool
     monitors: frozenset[str] = frozenset()
-    """Of an RBD image: two are the same only if they share one."""
+    """The monitors of an RBD image: two images are the same only if they share one."""
 
     def conflicts(self, other: InlineDisk) -> bool:
         """Whether pods with these disks cannot be on one node."""
@@ -265,10 +265,10 @@ class DiskUsers:
         self._nodes = nodes
         self._users: dict[tuple[str, str], dict[tuple[str, InlineDisk, VolumeUse], int]] = {}
         self.version = 0
-        """Grows with every change."""
+        """Increases with every change."""
 
     def count(self, node: str, disk: InlineDisk, use: VolumeUse, sign: int) -> None:
-        """A pod on a node has a disk, or no longer."""
+        """Record that a pod on a node has a disk, or no longer."""
         users = self._users.setdefault((disk.kind, disk.name), {})
         key = (node, disk, use)
         users[key] = users.get(key, 0) + sign
@@ -279,7 +279,7 @@ class DiskUsers:
         self.version += 1
 
     def free(self, disks: tuple[InlineDisk, ...]) -> tuple[Bools, Bools]:
-        """Nodes on which no pod that stays has a conflicting disk, and those on which no pod at all has."""
+        """Nodes on which no staying pod has a conflicting disk, and nodes on which no pod has one."""
         later, now = np.ones(len(self._columns), dtype=bool), np.ones(len(self._columns), dtype=bool)
         for disk in disks:
             for node, other, use in self._users.get((disk.kind, disk.name), ()):

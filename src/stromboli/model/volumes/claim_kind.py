@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 MAX_BYTES = 2**60
-"""What a volume, a claim or a storage counts for at most, so that sums of many fit 64 bits."""
+"""The maximum size of a volume, a claim or a storage, so that sums of many fit 64 bits."""
 _FILESYSTEM = "Filesystem"
 
 
@@ -35,7 +35,7 @@ class Selector(NamedTuple):
 
 
 class ClaimKind(NamedTuple):
-    """A claim without its name: its class, its size, and what it asks of a volume."""
+    """A claim without its name: its class, its size, and its requirements of a volume."""
 
     storage_class: str
     request: int
@@ -47,11 +47,11 @@ class ClaimKind(NamedTuple):
 
     @property
     def of_any_size(self) -> ClaimKind:
-        """The same for a claim that asks for nothing, which volumes of every size can serve."""
+        """The same for a claim without a size, which volumes of every size can serve."""
         return self._replace(request=0)
 
     def is_served_by(self, volume: PersistentVolume) -> bool:
-        """Whether a volume that nobody uses can be bound to such a claim, from wherever it can be reached."""
+        """Whether a free volume can be bound to such a claim, independent of the nodes that reach it."""
         return (
             self.could_have(volume)
             and all(mode in volume.spec.access_modes for mode in self.access_modes)
@@ -109,9 +109,9 @@ class DelayedClaim(NamedTuple):
 
     kind: ClaimKind
     volume: str = ""
-    """The volume that is promised to it already, by its own object or for another pod; empty: none is."""
+    """The volume that is already promised to it, by its own object or for another pod; empty: none is."""
     node: str = ""
-    """The node on which it is to be provisioned already; empty: on none."""
+    """The node on which it is already to be provisioned; empty: none."""
 
 
 class AttachmentDemand(NamedTuple):
@@ -121,7 +121,7 @@ class AttachmentDemand(NamedTuple):
     required: bool
     """Whether a node without the driver cannot have them."""
     fresh: int
-    """How many of them no node has attached."""
+    """The number of them that no node has attached."""
     handles: tuple[str, ...]
     """Those that some node has attached."""
 
@@ -132,13 +132,13 @@ class VolumeDemand(NamedTuple):
     bound: tuple[str, ...] = ()
     """The volumes of its bound claims that have a node affinity."""
     zoned: tuple[str, ...] = ()
-    """The volumes that its claims name and that lie in zones; those of ephemeral volumes are not looked at."""
+    """The zoned volumes that its claims name; ephemeral volumes are ignored."""
     lost: bool = False
     """Whether a claim is bound to a volume that does not exist."""
     missing: str = ""
-    """Which of its claims does not exist, as users read it; empty: all do."""
+    """The claim that does not exist, for messages; empty: all exist."""
     delayed: tuple[DelayedClaim, ...] = ()
-    """Its claims that wait for it, the smallest first."""
+    """Its claims that are bound when it is placed, the smallest first."""
     attachments: tuple[AttachmentDemand, ...] = ()
     rivals: tuple[str, ...] = ()
     """Its claims for a single pod that another pod uses, as `namespace/name`."""

@@ -1,8 +1,8 @@
-"""Where the claims of a pod that wait for it can be bound: to volumes that are there, or to new ones (spec 04 2.11).
+"""The nodes on which a pod's delayed claims can be bound, to existing volumes or to new ones (spec 04 2.11).
 
-The claims of a pod take volumes one after the other, the smallest claim first and for each the smallest volume, without
-a second try. For one claim that is a look at how many volumes each node reaches; for several the same, except on nodes
-with so few volumes that earlier claims may take those of later ones: these are tried one by one.
+Claims take volumes one after the other, the smallest claim first and for each the smallest volume, without
+backtracking. One claim only needs the number of volumes that each node reaches. Several claims need the same, except on
+nodes with so few volumes that earlier claims may take those of later ones: these nodes are tried one by one.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 MAX_STEPS = 1_000_000
-"""How many times a volume is looked at for a pod of several claims; nodes that would take more are left out."""
+"""Maximum volume checks for a pod with several claims; nodes that would need more are left out."""
 
 
 class Matching(NamedTuple):
-    """Where claims can be bound."""
+    """The nodes on which claims can be bound."""
 
     bindable: Bools
     """Nodes on which each claim has a volume, or one could be provisioned there."""
     enough: Bools
-    """Nodes with storage enough for what has to be provisioned."""
+    """Nodes with enough storage for what has to be provisioned."""
 
 
 class ClaimMatching:
@@ -89,7 +89,7 @@ class ClaimMatching:
         return Matching(bindable, enough)
 
     def _try_rows(self, claims: tuple[DelayedClaim, ...], rows: Ints, matching: Matching) -> None:
-        """Try nodes one by one; where all nodes reach the same volumes, one of them tells for all."""
+        """Try nodes one by one; if all nodes reach the same volumes, one of them is enough."""
         if len(rows) and all(self._ledger.free.serving(claim.kind).reached_alike for claim in claims):
             choices = self.choose(claims, int(rows[0]))
             if choices is not None and all(choices):
@@ -128,7 +128,7 @@ class ClaimMatching:
         return known[1]
 
     def _reports_capacity(self, name: str) -> bool:
-        """Whether the driver of a class tells how much it can still provision."""
+        """Whether the driver of a class reports how much it can still provision."""
         storage_class = self._objects.storage_classes.get(name)
         driver = self._objects.drivers.get(storage_class.provisioner) if storage_class is not None else None
         return driver is not None and driver.spec.storage_capacity
@@ -154,7 +154,7 @@ class ClaimMatching:
         )
 
     def choose(self, claims: tuple[DelayedClaim, ...], row: int) -> list[str] | None:
-        """The volumes for a pod's claims on a node, empty where one is provisioned; none if some has neither."""
+        """The volumes for a pod's claims on a node, empty if one is provisioned; none if a claim has neither."""
         choices: list[str] = []
         chosen: set[str] = set()
         for claim in claims:
@@ -170,13 +170,13 @@ class ClaimMatching:
 
 
 class _Amounts:
-    """What has to be provisioned of a class, node by node."""
+    """The volumes to provision of a class, node by node."""
 
     def __init__(self, count: int):
         self.largest: Ints = np.zeros(count, dtype=np.int64)
         """The largest volume."""
         self.total: Ints = np.zeros(count, dtype=np.int64)
-        """All volumes together that are not promised already."""
+        """All volumes that are not promised already, in total."""
         self.needed: Bools = np.zeros(count, dtype=bool)
 
     def add(self, largest: int, amount: int, where: Bools) -> None:
@@ -186,7 +186,7 @@ class _Amounts:
 
 
 def _allowed(columns: Columns, storage_class: StorageClass | None) -> Bools:
-    """Nodes on which a class may provision: none if nobody provisions for it, all if it does not say where."""
+    """Nodes on which a class may provision: none without a provisioner, all without allowed topologies."""
     if storage_class is None or storage_class.provisioner in ("", names.NO_PROVISIONER):
         return np.zeros(len(columns), dtype=bool)
     if not storage_class.allowed_topologies:

@@ -1,7 +1,7 @@
-"""PersistentVolumes that nobody has: by class, and for each kind of claim by the nodes that reach them.
+"""Free PersistentVolumes: by class, and for each kind of claim by the nodes that reach them.
 
-What is known for a kind is brought up to date by the volumes of its class that changed, so that one more volume given
-out costs no look at the others.
+The lists of a kind are updated by the volumes of its class that changed, so that granting a volume does not require
+reading the others.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints
 
 MAX_KINDS = 256
-"""Kinds of claims, whatever their sizes, whose volumes are listed; those not asked for lately are forgotten."""
+"""Maximum kinds of claims, regardless of size, whose volumes are listed; the least recently used are dropped."""
 MAX_LISTED = 500_000
-"""Volumes that are listed for all of these kinds together."""
+"""Maximum volumes that are listed for all of these kinds."""
 MAX_SIZES = 16
-"""Sizes of claims of a kind for which it is remembered how many volumes each node reaches."""
+"""Maximum sizes of claims of a kind for which the volumes that each node reaches are counted."""
 FEW_NODES = 64
-"""A volume that so many nodes reach is listed with each of them; one that more reach is listed once."""
+"""A volume that at most this many nodes reach is listed with each of them; others are listed once."""
 
 
 class _Known(NamedTuple):
@@ -43,7 +43,7 @@ class _Known(NamedTuple):
 
 
 class FreeVolumes:
-    """All PersistentVolumes, with those that tasks were given."""
+    """All PersistentVolumes, and those that tasks were given."""
 
     def __init__(self, objects: LookupObjects, columns: Columns):
         self._objects = objects
@@ -55,7 +55,7 @@ class FreeVolumes:
         self._changes: dict[str, list[str]] = {}
         self._kinds: OrderedDict[ClaimKind, KindVolumes] = OrderedDict()
 
-    # -- what changes
+    # -- changes
 
     def update(self, name: str) -> None:
         """The object of a volume was added, changed or removed."""
@@ -78,7 +78,7 @@ class FreeVolumes:
         self._note(known.storage_class, name)
 
     def take(self, name: str, sign: int) -> None:
-        """A claim was given a volume, or has it no longer."""
+        """Record that a claim was given a volume, or no longer has it."""
         count = self._taken.get(name, 0) + sign
         if count:
             self._taken[name] = count
@@ -88,7 +88,7 @@ class FreeVolumes:
             self._note(known.storage_class, name)
 
     def _note(self, storage_class: str, name: str) -> None:
-        """Remember that a volume changed; what is known of a class is made anew when that is less work."""
+        """Record that a volume changed; the lists of a class are built again if that is less work."""
         changes = self._changes.get(storage_class)
         if changes is None:
             return
@@ -98,25 +98,25 @@ class FreeVolumes:
             for kind in [kind for kind in self._kinds if kind.storage_class == storage_class]:
                 del self._kinds[kind]
 
-    # -- what is asked
+    # -- queries
 
     @property
     def taken(self) -> Collection[str]:
-        """The volumes that claims were given and that are not bound to them yet."""
+        """The volumes that claims were given but that are not bound to them yet."""
         return self._taken.keys()
 
     def free(self, name: str) -> PersistentVolume | None:
-        """A volume that nobody has."""
+        """A free volume."""
         known = self._known.get(name)
         return self._objects.volumes[name] if known and known.available and name not in self._taken else None
 
     def of_class(self, storage_class: str) -> list[PersistentVolume]:
-        """The volumes of a class that nobody has."""
+        """The free volumes of a class."""
         listed = self._by_class.get(storage_class, {})
         return [self._objects.volumes[name] for name in listed if name not in self._taken]
 
     def count(self, storage_class: str) -> int:
-        """How many volumes of a class are available, with those that claims were given in the meantime."""
+        """The number of available volumes of a class, including those that claims were given in the meantime."""
         return len(self._by_class.get(storage_class, ()))
 
     def promised_to(self, claim: str, uid: str, kind: ClaimKind) -> str:
@@ -140,7 +140,7 @@ class FreeVolumes:
         return volumes
 
     def _forget_kinds(self) -> None:
-        """Forget what is known of kinds that were not asked for lately."""
+        """Drop the lists of the least recently used kinds."""
         while len(self._kinds) > 1 and (
             len(self._kinds) > MAX_KINDS or sum(map(len, self._kinds.values())) > MAX_LISTED
         ):
@@ -177,7 +177,7 @@ class KindVolumes:
         self._masks: dict[str, NDArray[np.uint8]] = {}
         self._objects = self._columns.objects
         serving = filter(self._kind.is_served_by, self._free.of_class(self._kind.storage_class))
-        for volume in sorted(serving, key=size_of):  # so that each goes to the end of its list
+        for volume in sorted(serving, key=size_of):  # so that each is appended to its list
             self._add(volume)
 
     def __len__(self) -> int:
@@ -189,7 +189,7 @@ class KindVolumes:
         return not self._near and not self._masks
 
     def counts(self, request: int) -> Ints:
-        """How many of them that are large enough each node reaches."""
+        """The number of them that are large enough and that each node reaches."""
         counts = self._counts.get(request)
         if counts is None:
             counts = self._counts[request] = self._count_all(request)
@@ -209,7 +209,7 @@ class KindVolumes:
         return counts
 
     def smallest(self, row: int, request: int, chosen: Collection[str] = ()) -> str:
-        """The smallest volume of a size that a node reaches and that is not chosen already; empty: there is none."""
+        """The smallest large enough volume that a node reaches and that is not chosen yet; empty: none."""
         least = (request, "")
         near = next(
             (entry for entry in _from(self._near.get(row, []), least) if entry[1] not in chosen), None
@@ -258,7 +258,7 @@ class KindVolumes:
                 del self._near[row]
 
     def _count(self, name: str, sign: int) -> None:
-        """Count a volume for all sizes that were asked for, or no longer."""
+        """Count a volume for all known sizes, or no longer."""
         size, reached = self._sizes[name], self._reached(name)
         for request, counts in self._counts.items():
             if request <= size:

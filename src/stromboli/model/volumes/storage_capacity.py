@@ -1,7 +1,7 @@
 """How much of a storage class can still be provisioned for a node: what drivers report, less what is promised.
 
-A report holds for the nodes that match its selector. What is provisioned for a node is charged to every report of its
-class that holds there, from the moment in which a task is given it until the claim is bound.
+A report applies to the nodes that match its selector. A volume that is provisioned for a node is charged to every
+report of its class that applies there, from the grant to a task until the claim is bound.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Bools, Columns, Ints, Node
 
 FEW_NODES = 64
-"""A report for so many nodes is looked up node by node; one for more nodes is compared with all at once."""
+"""A report for at most this many nodes is looked up node by node; others are compared with all nodes at once."""
 
 
 class Provision(NamedTuple):
@@ -69,7 +69,7 @@ class StorageCapacity:
         self._charge(provision, 1)
 
     def release(self, claim: str, provision: Provision) -> None:
-        """It is no longer."""
+        """A claim is no longer to be provisioned on a node."""
         del self._promised[provision.storage_class][claim]
         self._charge(provision, -1)
 
@@ -121,7 +121,7 @@ class ClassCapacity:
             self._near.setdefault(row, []).append(number)
 
     def replace(self, key: str, report: CSIStorageCapacity) -> bool:
-        """Take in what a report says anew; not if it holds for other nodes than before."""
+        """Update the amounts of a report; not possible if its nodes changed."""
         number = self._numbers[key]
         if report.node_topology != self._topologies[number]:
             return False
@@ -130,7 +130,7 @@ class ClassCapacity:
         return True
 
     def charge(self, row: int, amount: int) -> None:
-        """Count an amount as promised on a node, or no longer."""
+        """Count an amount as promised on a node, or no longer so."""
         wide = [number for number, matching in self._wide if row >= 0 and matching[row]]
         for number in (*self._near.get(row, ()), *wide):
             self._promised[number] += amount
@@ -140,9 +140,9 @@ class ClassCapacity:
         self._free[number] = self._room[number] - min(self._promised[number], MAX_BYTES)
 
     def enough(self, largest: Ints, total: Ints) -> Bools:
-        """Nodes for which one report has room for volumes of so many bytes together, and for the largest of them.
+        """Nodes for which one report has capacity for a total of bytes, and for the largest volume.
 
-        Volumes that are promised already are part of the largest alone: they take no more room.
+        Volumes that are already promised count only for the largest volume.
         """
         passing = np.zeros(self._count, dtype=bool)
         if len(self._pair_row):
@@ -163,13 +163,13 @@ class ClassCapacity:
         )
 
     def reported_for(self, row: int) -> int | None:
-        """What a report says that can be provisioned for a node; none if there is no report."""
+        """The capacity of a node that a report states; none if there is no report."""
         wide = (number for number, matching in self._wide if matching[row])
         numbers = (*self._near.get(row, ()), *wide)
         return int(self._room[numbers[-1]]) if numbers else None
 
     def most_free(self) -> int:
-        """The most that any report has left, for people."""
+        """The maximum that any report has left, for messages."""
         return int(self._free.max(initial=0))
 
 
@@ -180,14 +180,14 @@ def _largest_volume(report: CSIStorageCapacity) -> int:
 
 
 def _room(report: CSIStorageCapacity) -> int:
-    """What all volumes together may have; a report without a capacity limits single volumes alone."""
+    """The limit of all volumes together; a report without a capacity limits single volumes only."""
     if report.capacity is None:
         return MAX_BYTES * 2
     return max(amount_of(report.capacity), _largest_volume(report))
 
 
 def _matching_rows(columns: Columns, selector: LabelSelector | None) -> Ints:
-    """The rows of the nodes that match the topology of a report; without one it holds for none."""
+    """The rows of the nodes that match the topology of a report; none without a topology."""
     if selector is None:
         return np.zeros(0, dtype=np.int64)
     if len(selector.match_labels) == 1 and not selector.match_expressions:

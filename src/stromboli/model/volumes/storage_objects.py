@@ -1,4 +1,4 @@
-"""The kinds of objects that say where pods can have volumes, and what is refused of them."""
+"""The kinds of objects that determine where pods can have volumes, and their validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STORAGE_KINDS = (
 
 
 def check_storage(obj: Object) -> None:
-    """Refuse an object of storage whose amounts are no quantities, or below zero; raises `BadObject`."""
+    """Refuse an object of storage with invalid or negative amounts; raises `BadObject`."""
     match obj:
         case PersistentVolume():
             check_amounts(obj.spec.capacity, "spec.capacity")

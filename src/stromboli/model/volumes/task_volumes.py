@@ -52,7 +52,7 @@ def claims_of_task(objects: LookupObjects, task: Task) -> list[PersistentVolumeC
 def delayed_claims(
     ledger: VolumeLedger, objects: LookupObjects, task: Task
 ) -> list[tuple[PersistentVolumeClaim, DelayedClaim]]:
-    """The claims of a task that wait for it, the smallest first, each with what is promised to it."""
+    """The claims that are bound when a task is placed, the smallest first, each with what is promised to it."""
     waiting = []
     for claim in claims_of_task(objects, task):
         if waits_for_pod(objects, claim):

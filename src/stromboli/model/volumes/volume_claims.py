@@ -56,7 +56,7 @@ def claims_of(pod: str, volumes: tuple[Volume, ...]) -> tuple[ClaimName, ...]:
 
 
 def without_claim_names(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
-    """Volumes as all replicas have them: which claim is meant differs from pod to pod."""
+    """Volumes as equal for all replicas: the claims of ephemeral volumes differ from pod to pod."""
     if not volumes or not any(volume.persistent_volume_claim is not None for volume in volumes):
         return volumes
     return tuple(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from stromboli.model.ledgers import Grant
 
 BIND_TIMEOUT = 600
-"""How many seconds a claim may take to be bound, unless the policy says otherwise."""
+"""Default seconds until a claim must be bound."""
 
 
 class VolumeGrant(Grant, frozen=True):
-    """How one unbound claim of a task comes to its volume; a task has a grant for each of its claims.
+    """How one unbound claim of a task gets its volume; a task has a grant for each of its claims.
 
     Before the pod is bound, either the volume gets this claim as its `claimRef`, or the claim gets the node of the
     bind as its `selected-node`; the pod is bound once the claim is. Pods that share a claim hold equal grants, so
@@ -21,7 +21,7 @@ class VolumeGrant(Grant, frozen=True):
     claim: str
     """The name of the claim."""
     claim_uid: str
-    """The uid of the claim: another claim of the same name is not meant."""
+    """The uid of the claim, to exclude another claim of the same name."""
     volume: str = ""
     """The name of the PersistentVolume that it is bound to; empty: one is provisioned on the node."""
     timeout: int = BIND_TIMEOUT

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 IGNORED_PROVISIONERS = frozenset({"rancher.io/local-path", "hostpath.csi.k8s.io"})
-"""Drivers of which a node needs no attachments (spec 01 2.1)."""
+"""Drivers that need no attachment to a node (spec 01 2.1)."""
 
 
 class _Holding(NamedTuple):
@@ -74,7 +74,7 @@ class VolumeLedger:
     def __init__(self, objects: LookupObjects, columns: Columns, nodes: dict[str, Node]):
         self._objects = objects
         self.free = FreeVolumes(objects, columns)
-        """Volumes that nobody has."""
+        """Free volumes."""
         self.capacity = StorageCapacity(objects, columns, nodes)
         """What can be provisioned."""
         self.attachments = Attachments(objects, columns, nodes)
@@ -82,13 +82,13 @@ class VolumeLedger:
         self.disks = DiskUsers(columns, nodes)
         """Disks that pods name themselves."""
         self.matching = ClaimMatching(self, objects, columns, nodes)
-        """Where waiting claims can be bound."""
+        """The nodes on which delayed claims can be bound."""
         self.ignored_provisioners = IGNORED_PROVISIONERS
-        """Drivers of which a node needs no attachments."""
+        """Drivers that need no attachment to a node."""
         self.version = 0
-        """Grows with every change of what is held, and of objects."""
+        """Increases with every change of grants and objects."""
         self.objects_version = 0
-        """Grows with every change of claims, volumes and other objects of storage."""
+        """Increases with every change of claims, volumes and other objects of storage."""
         self._holdings: dict[Task, _Holding] = {}
         self._users: dict[str, dict[Task, None]] = {}
         """Tasks on nodes by the claims that they use."""
@@ -149,7 +149,7 @@ class VolumeLedger:
     # -- promises
 
     def _promise(self, key: str) -> None:
-        """Bring up to date what a claim is promised, after its object or its tasks' grants changed."""
+        """Update what a claim is promised, after its object or its tasks' grants changed."""
         before, after = self._promises.get(key), self._promise_of(key)
         if before == after:
             return
@@ -202,7 +202,7 @@ class VolumeLedger:
     # -- attached volumes
 
     def _attach(self, task: Task, name: str, volume: Attachable | None) -> None:
-        """A node has attached a volume for a claim or a disk of a task, or none any more."""
+        """Record that a node has attached a volume for a claim or a disk of a task, or no longer has."""
         holding, attached = self._holdings[task], self._attached[task]
         before = attached.pop(name, None)
         if volume is not None:
@@ -212,7 +212,7 @@ class VolumeLedger:
             self.attachments.count(holding.node, before, holding.use, -1)
 
     def _reattach(self, claim: str) -> None:
-        """Find out again what tasks have attached for a claim."""
+        """Update what tasks have attached for a claim."""
         volume = self._attachable(claim)
         for task in self._users.get(claim, ()):
             if self._attached[task].get(claim) != volume:
@@ -300,7 +300,7 @@ class VolumeLedger:
 
 
 def _relate(one: dict[str, str], many: dict[str, dict[str, None]], key: str, value: str) -> None:
-    """Note to which value a key belongs now; empty: to none."""
+    """Record the value of a key; empty: none."""
     before = one.pop(key, "")
     if before:
         del many[before][key]

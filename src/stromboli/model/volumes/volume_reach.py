@@ -69,12 +69,12 @@ class InTreeVolume(NamedTuple):
 
     @property
     def handle(self) -> str:
-        """What tells it from other volumes of its driver."""
+        """Its identifier among volumes of its driver."""
         return self.disk.volume_id or self.disk.pd_name or self.disk.disk_uri
 
 
 def in_tree_volume(source: PersistentVolumeSpec | Volume) -> InTreeVolume | None:
-    """The volume of such a plugin that a PersistentVolume or a volume of a pod is, if it is."""
+    """A PersistentVolume or a volume of a pod as a volume of such a plugin; none if it is not one."""
     for plugin in PLUGINS:
         disk = getattr(source, plugin.field)
         if disk is not None:
@@ -116,7 +116,7 @@ _ZONE_LABELS = {
     names.ZONE: names.ZONE,
     names.REGION: names.REGION,
 }
-"""The labels of a volume that say where it is, each with the label that means the same today."""
+"""The labels of a volume for its location, each with the current label of the same meaning."""
 
 
 _NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
@@ -128,7 +128,7 @@ def is_restricted(volume: PersistentVolume) -> bool:
 
 
 def has_affinity(volume: PersistentVolume) -> bool:
-    """Whether a volume says by a node affinity from which nodes it can be reached."""
+    """Whether a volume has a node affinity that restricts the nodes that reach it."""
     return _affinity(volume) is not None
 
 
@@ -159,7 +159,7 @@ def nodes_that_migrated(columns: Columns, objects: LookupObjects, plugin: InTree
 def rows_with_affinity(columns: Columns, volume: PersistentVolume) -> Ints | None:
     """The rows of the nodes from which a volume can be reached by its node affinity; none: all.
 
-    Most volumes with an affinity lie on a node that a label names: then nobody looks at all nodes.
+    Most volumes with an affinity are local to a node that a label names: then not all nodes are checked.
     """
     required = _affinity(volume)
     if required is None:
@@ -178,7 +178,7 @@ def rows_with_label(columns: Columns, key: str, values: tuple[str, ...]) -> Ints
 
 
 def nodes_in_zones(columns: Columns, objects: LookupObjects, volume: PersistentVolume) -> Bools:
-    """Nodes in the zones and regions that a volume's labels name; a node that names none counts as near."""
+    """Nodes in the zones and regions that a volume's labels name; a node that names none is included."""
     unnamed = np.ones(len(columns), dtype=bool)
     for label in _ZONE_LABELS:
         unnamed &= columns.label_codes(label)[0] < 0
@@ -196,7 +196,7 @@ def _has(columns: Columns, label: str, values: list[str]) -> Bools:
 
 
 class _LabelRows:
-    """The rows of nodes by the value of a label, for labels that somebody asked for."""
+    """The rows of nodes by the value of a label, for labels that were used."""
 
     def __init__(self, columns: Columns):
         self._columns = columns
@@ -227,7 +227,7 @@ def _matching(columns: Columns, selector: NodeSelector) -> Bools:
 
 
 def _label_of_one_term(selector: NodeSelector) -> tuple[str, tuple[str, ...]]:
-    """The label and its values, if a selector is just that; else no label."""
+    """The label and its values, if a selector consists of only that; else no label."""
     if len(selector.node_selector_terms) == 1:
         term = selector.node_selector_terms[0]
         if len(term.match_expressions) == 1 and not term.match_fields:
@@ -242,7 +242,7 @@ def _affinity(volume: PersistentVolume) -> NodeSelector | None:
 
 
 def zones_of(volume: PersistentVolume) -> dict[str, list[str]]:
-    """The values of its labels for zones and regions, of which each may list several."""
+    """The values of its labels for zones and regions; each label may list several."""
     labels = volume.metadata.labels
     listed = {label: labels[label].split("__") for label in _ZONE_LABELS if label in labels}
     return {label: zones for label, zones in listed.items() if all(zones)}
