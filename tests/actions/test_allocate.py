@@ -39,7 +39,7 @@ def gang(name: str, count: int, minimum: int, *, cpu: Any = 1, **more: Any) -> l
 def test_a_gang_gets_all_or_nothing_and_the_next_one_what_is_left() -> None:
     outcome = allocate(node("n0", cpu=4), *gang("big", 5, 5), *gang("small", 2, 2))
     assert bound(outcome) == ["small-w-0", "small-w-1"]
-    assert outcome.session.verdicts[job_named(outcome.session.cluster, "big")]
+    assert outcome.session.attempts.verdicts[job_named(outcome.session.cluster, "big")]
 
 
 def test_a_ready_job_comes_back_for_one_task_per_turn_behind_those_not_ready() -> None:
@@ -97,7 +97,7 @@ def test_a_role_that_failed_is_not_tried_again() -> None:
     assert (
         "waits: nodes are unavailable: Insufficient cpu; no node is large enough" in skipped.condition.message
     )
-    verdict = outcome.session.verdicts[skipped.job][skipped]
+    verdict = outcome.session.attempts.verdicts[skipped.job][skipped]
     assert verdict.message == "Task job-w-1 with role spec worker has already predicated failed, skip"
 
 

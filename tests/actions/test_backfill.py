@@ -34,7 +34,7 @@ def test_a_node_that_shrank_under_its_pods_takes_nobody() -> None:
     shrunken = [node("n0", cpu=1), pod("r", on="n0", cpu=2), group("job", 1), pod("a", "job", cpu=0)]
     outcome = backfill(*shrunken)
     assert bound(outcome) == []
-    (verdict,) = outcome.session.verdicts[job_named(outcome.session.cluster, "job")].values()
+    (verdict,) = outcome.session.attempts.verdicts[job_named(outcome.session.cluster, "job")].values()
     assert verdict.message == "Insufficient cpu"
     assert bound(backfill(*shrunken, node("n1", cpu=1))) == ["a"]
 

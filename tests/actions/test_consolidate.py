@@ -421,12 +421,12 @@ def test_a_hold_of_nothing_is_refused() -> None:
 def test_a_search_that_failed_is_not_repeated_while_nothing_changed() -> None:
     world = MovingWorld(THREE).gang("a", "n1 n2 n3", minimum=0, cpu=5).gang("big", cpu=8)
     result = world.step()
-    tried = len(result.outcome.session.rollbacks) - 1  # allocate does not try it again
-    assert tried > len(world.step().outcome.session.rollbacks), "the search alone takes anything back"
+    tried = len(result.outcome.session.journal.rollbacks) - 1  # allocate does not try it again
+    assert tried > len(world.step().outcome.session.journal.rollbacks), "the search alone takes anything back"
     world.gang("more", "n1", cpu=1)
-    assert len(world.step().outcome.session.rollbacks) >= tried
+    assert len(world.step().outcome.session.journal.rollbacks) >= tried
     world.step()
-    assert len(world.sleep(RETRY_AFTER).step().outcome.session.rollbacks) >= tried
+    assert len(world.sleep(RETRY_AFTER).step().outcome.session.journal.rollbacks) >= tried
 
 
 def test_a_failed_search_leaves_no_trace_in_what_users_read() -> None:

@@ -182,7 +182,7 @@ def test_nobody_is_evicted_on_trial_for_a_pod_that_would_fit_nowhere_even_then()
     world.job("low", pods=6, minimum=0, cpu=1, priority=1, running_on="n1 n1 n2 n2 n3 n3")
     result = world.job("new", cpu=3, priority=5).run("enqueue, gangpreempt", STOCK)
     assert result.evicted == []
-    assert len(result.outcome.session.rollbacks) == 1, "the job's own statement"
+    assert len(result.outcome.session.journal.rollbacks) == 1, "the job's own statement"
 
 
 def crowd(running: int, starving: int) -> World:

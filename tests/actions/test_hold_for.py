@@ -133,13 +133,23 @@ def test_looking_for_room_changes_nothing() -> None:
     cluster, task = world.cluster, world.task("new-0")
     node = cluster.nodes["n1"]
     session = world.session()
-    before = (fingerprint(cluster), cluster.columns.clock, len(session.journal), len(session.rollbacks))
+    before = (
+        fingerprint(cluster),
+        cluster.columns.clock,
+        len(session.journal),
+        len(session.journal.rollbacks),
+    )
     place = session.place(task)
     assert isinstance(place, Place)
     assert place.node is node
     assert session.admits(task, node)
     assert session.future_idle(node, task)[0] == session.future_idle(node)[0] + 2000
-    after = (fingerprint(cluster), cluster.columns.clock, len(session.journal), len(session.rollbacks))
+    after = (
+        fingerprint(cluster),
+        cluster.columns.clock,
+        len(session.journal),
+        len(session.journal.rollbacks),
+    )
     assert after == before
 
 

@@ -115,7 +115,7 @@ def test_queues_take_turns_by_what_they_hold_after_each() -> None:
     for _, job in JobsByQueue(session, session.jobs()).turns():
         order.append(job.name)
         (task,) = job.tasks.values()
-        session.move(task, Status.ALLOCATED, session.cluster.nodes["n0"])
+        session.journal.move(task, Status.ALLOCATED, session.cluster.nodes["n0"])
     assert order == ["a0", "b0", "a1", "a2", "b1", "b2"]
 
 
@@ -128,7 +128,7 @@ def test_a_job_that_comes_back_waits_behind_those_that_hold_less() -> None:
     for _, job in jobs_by_queue.turns():
         order.append(job.name)
         task = task_named(session.cluster, f"{job.name}-{order.count(job.name) - 1}")
-        session.move(task, Status.ALLOCATED, session.cluster.nodes["n0"])
+        session.journal.move(task, Status.ALLOCATED, session.cluster.nodes["n0"])
         if order.count(job.name) < 2:
             jobs_by_queue.push(job)
     assert order == ["x", "y", "x", "y"]
@@ -140,7 +140,9 @@ def test_an_order_that_follows_everything_is_asked_again_after_every_move() -> N
     order = []
     for _, job in JobsByQueue(session, session.jobs()).turns():
         order.append(job.name)
-        session.move(task_named(session.cluster, job.name), Status.ALLOCATED, session.cluster.nodes["n0"])
+        session.journal.move(
+            task_named(session.cluster, job.name), Status.ALLOCATED, session.cluster.nodes["n0"]
+        )
         session.rules.plugins[0].backwards = True
     assert order == ["a", "c", "b"]
 
@@ -170,7 +172,7 @@ def test_a_job_that_moves_in_two_turns_in_a_row_changes_the_order_twice() -> Non
     for _, job in jobs.turns():
         order.append(job.name)
         pending = [task for task in job.tasks.values() if task.status is Status.PENDING]
-        session.move(pending[0], Status.ALLOCATED, session.cluster.nodes["n0"])
+        session.journal.move(pending[0], Status.ALLOCATED, session.cluster.nodes["n0"])
         if len(pending) > 1:
             jobs.push(job)
         fashion.backwards = len(order) > 1

@@ -73,6 +73,6 @@ def test_asking_capacity_about_a_pod_keeps_no_room_for_it() -> None:
     home = world.cluster.queues["default"]
     assert session.rules.allocatable(home, a)
     assert session.rules.allocatable(home, b), "nobody has been let out yet"
-    session.lift_gate(a)
+    session.journal.lift_gate(a)
     assert session.rules.allocatable(home, a)
     assert not session.rules.allocatable(home, b)

@@ -26,7 +26,7 @@ def test_what_is_neither_kept_nor_committed_is_undone_and_remembered_as_a_trial(
         assert len(trial) == 1
         assert a.status is Status.ALLOCATED
     assert (a.status, a.node) == (Status.PENDING, None)
-    assert session.tentative[a] == TentativePlacement(Status.ALLOCATED, n0, nominated=False)
+    assert session.attempts.tentative[a] == TentativePlacement(Status.ALLOCATED, n0, nominated=False)
     assert session.decisions == []
 
 
@@ -55,9 +55,9 @@ def test_what_is_kept_holds_until_the_session_ends(session: Session) -> None:
         trial.pipeline(a, session.cluster.nodes["n0"])
         trial.keep()
     assert a.status is Status.PIPELINED
-    session.remember_uncommitted()
+    session.journal.remember_uncommitted()
     session.finish()
-    assert session.uncommitted.pipelined == {"default/a": "n0"}
+    assert session.attempts.uncommitted.pipelined == {"default/a": "n0"}
     assert a.status is Status.PENDING
     assert session.decisions == []
 
@@ -100,9 +100,9 @@ def test_a_nomination_is_told_by_the_trial_of_a_task_for_which_somebody_was_evic
     a, n0 = task_named(session.cluster, "a"), session.cluster.nodes["n0"]
     with session.statement() as trial:
         trial.pipeline(a, n0, evicted=True)
-        assert session.is_nominated(a)
-    assert session.tentative[a] == TentativePlacement(Status.PIPELINED, n0, nominated=True)
-    assert not session.is_nominated(a)
+        assert session.journal.is_nominated(a)
+    assert session.attempts.tentative[a] == TentativePlacement(Status.PIPELINED, n0, nominated=True)
+    assert not session.journal.is_nominated(a)
 
 
 def test_release_gives_room_back_and_its_undo_takes_it_again(session: Session) -> None:
@@ -119,10 +119,10 @@ def test_release_gives_room_back_and_its_undo_takes_it_again(session: Session) -
 def test_a_recorded_undo_runs_with_the_statement_around_it(session: Session) -> None:
     notes: list[str] = []
     with session.statement() as trial:
-        session.record(lambda: notes.append("kept"))
+        session.journal.record(lambda: notes.append("kept"))
         trial.commit()
     with session.statement():
-        session.record(lambda: notes.append("undone"))
+        session.journal.record(lambda: notes.append("undone"))
     assert notes == ["undone"]
     session.finish()
     assert notes == ["undone"]
@@ -154,7 +154,7 @@ def test_a_bind_that_is_refused_does_not_leave(session: Session) -> None:
         trial.allocate(a, session.cluster.nodes["n0"])
         trial.commit()
     assert session.decisions == []
-    assert session.verdicts[a.job][a].message == "no device left"
+    assert session.attempts.verdicts[a.job][a].message == "no device left"
     session.cluster.listeners = []
     session.finish()
     assert (a.status, b.status) == (Status.PENDING, Status.PENDING)

@@ -19,7 +19,7 @@ def test_shapes_that_a_cycle_did_not_meet_are_forgotten():
     world = World(nodes="n1 cpu=1")
     world.job("small", cpu=2)
     world.run(plugins="gang")
-    placement = world.step().outcome.session._placement
+    placement = world.step().outcome.session.placement
     assert len(placement._known) == 1
     world.finish("small-0")
     world.step(2)

@@ -98,7 +98,7 @@ def test_reasons_are_shown_and_code_2_may_be_cured(answer: Says, curable: bool) 
         world = make_world(server.url, "predicate")
         result = world.step()
         task = world.task("p")
-        verdict = result.outcome.session.verdicts[job_named(world.cluster, "j")][task]
+        verdict = result.outcome.session.attempts.verdicts[job_named(world.cluster, "j")][task]
     assert verdict.message == "0/2 nodes are unavailable: 2 no."
     assert [reason.curable for reason in verdict.reasons] == [curable]
     assert len(server.asked) == 2, "why no node would do is not asked once more"
@@ -260,7 +260,7 @@ def test_a_failing_filter_passes_or_gives_its_error_as_the_reason() -> None:
         assert binds(make_world(server.url, "predicate", ignorable=True).step()) == {"p": "a"}
         world = make_world(server.url, "predicate")
         result = world.step()
-        [(_, verdict)] = result.outcome.session.verdicts[job_named(world.cluster, "j")].items()
+        [(_, verdict)] = result.outcome.session.attempts.verdicts[job_named(world.cluster, "j")].items()
     assert verdict.histogram() == {
         f"failed predicate with extender at URL {server.url}/predicate, code 500": 2
     }

@@ -330,7 +330,7 @@ def _expect_best(
     world: World, slow: Kubernetes, session: Any, pod: Manifest, machines: list[Manifest]
 ) -> None:
     task = world.task(pod["metadata"]["name"])
-    evaluation = session._placement.evaluate(world.cluster, task)
+    evaluation = session.placement.evaluate(world.cluster, task)
     open_to = [machine for machine in machines if not slow.refusal(pod, machine)]
     names = [world.cluster.columns.nodes[row].name for row in evaluation.group(task, now=False)]
     assert names == [machine["metadata"]["name"] for machine in open_to]

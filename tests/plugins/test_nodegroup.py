@@ -159,7 +159,7 @@ def test_a_promise_counts_a_task_on_its_way_out_does_not_and_taking_back_restore
     with session.statement() as trial:
         trial.pipeline(world.task("p"), world.cluster.nodes["a"])
         assert plugin.allocated["q", "A"][0] == 3000
-        session.move(world.task("old"), Status.RELEASING, world.cluster.nodes["a"])
+        session.journal.move(world.task("old"), Status.RELEASING, world.cluster.nodes["a"])
         assert plugin.allocated["q", "A"][0] == 1000
     assert json.dumps([*plugin.allocated.values()]) == before
 

@@ -44,7 +44,9 @@ def message(*manifests: Manifest, **arguments: Any) -> str:
     """What the user of the pod `p` is told."""
     world = make_world(*manifests, **arguments)
     session = world.step().outcome.session
-    return next(verdict.message for verdicts in session.verdicts.values() for verdict in verdicts.values())
+    return next(
+        verdict.message for verdicts in session.attempts.verdicts.values() for verdict in verdicts.values()
+    )
 
 
 def anti(*terms: Manifest) -> Manifest:
@@ -200,7 +202,7 @@ def test_existing_anti_affinity_names_itself_and_is_curable() -> None:
     running = pod("r", on="a", affinity=anti(term()))
     world = make_world(zoned("a"), zoned("b"), running, pod("p", app="web", nodeSelector={HOSTNAME: "a"}))
     session = world.step().outcome.session
-    (verdict,) = [verdict for verdicts in session.verdicts.values() for verdict in verdicts.values()]
+    (verdict,) = [verdict for verdicts in session.attempts.verdicts.values() for verdict in verdicts.values()]
     assert {reason.text: reason.curable for reason in verdict.reasons} == {
         "node(s) didn't satisfy existing pods anti-affinity rules": True,
         "node(s) didn't match Pod's node affinity/selector": False,

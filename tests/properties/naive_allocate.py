@@ -18,12 +18,16 @@ from stromboli.model.topology.domain import Domain
 def naive_allocate(session: Session) -> None:
     by_job: dict[Job, PendingTasks] = {}
     for job in list(session.cluster.backlog):
-        if not job.waits_for_queue and not session.unmet(job) and session.rules.job_valid(job) is None:
+        if (
+            not job.waits_for_queue
+            and not session.requirements.unmet(job)
+            and session.rules.job_valid(job) is None
+        ):
             by_job[job] = pending_tasks(session, job)
     jobs = session.jobs_by_queue([job for job, pending in by_job.items() if pending])
     for _, job in jobs.turns(skip=session.rules.overused):
         with session.statement() as trial:
-            plain = not job.policies and session.network_topology(job) is None
+            plain = not job.policies and session.topology.tier_limit(job) is None
             if not (place_plain if plain else place_job)(session, job, by_job[job]):
                 continue
             if not session.rules.job_ready(job):
@@ -46,7 +50,7 @@ def place_plain(session: Session, job: Job, pending: PendingTasks) -> bool:
 
 def place_job(session: Session, job: Job, pending: PendingTasks) -> bool:
     top = session.cluster.hyper_nodes.top
-    for gradient in session.gradients(job, top, "allocate"):
+    for gradient in session.topology.gradients(job, top, "allocate"):
         solutions: dict[Domain, float] = {}
         for domain in gradient:
             with session.statement():
@@ -58,7 +62,7 @@ def place_job(session: Session, job: Job, pending: PendingTasks) -> bool:
             left = pending.copy()
             with session.statement() as trial:
                 assert place_in(session, job, left, best) == solutions[best]
-                session.widen(job, best)
+                session.topology.widen(job, best)
                 trial.keep()
             pending.become(left)
             return True
@@ -84,7 +88,7 @@ def place_in(session: Session, job: Job, pending: PendingTasks, domain: Domain) 
 
 
 def place_sub_job(session: Session, sub_job: SubJob, tasks: list[Task], root: Domain) -> float | None:
-    for gradient in session.gradients(sub_job, root, "allocate"):
+    for gradient in session.topology.gradients(sub_job, root, "allocate"):
         serving = []
         for domain in gradient:
             with session.statement():
@@ -95,7 +99,7 @@ def place_sub_job(session: Session, sub_job: SubJob, tasks: list[Task], root: Do
             best = max(serving, key=lambda domain: scores.get(domain.name, 0.0))
             with session.statement() as trial:
                 assert place_tasks(session, sub_job, tasks, best)
-                session.widen(sub_job, best)
+                session.topology.widen(sub_job, best)
                 trial.keep()
             return scores.get(best.name, 0.0)
     return None
@@ -105,7 +109,7 @@ def place_tasks(
     session: Session, sub_job: SubJob, tasks: list[Task], domain: Domain, afresh: bool = True
 ) -> bool:
     if afresh:
-        session.clear_failed_roles(sub_job)
+        session.attempts.clear_failed_roles(sub_job)
     before = len(session.journal)
     mask = domain.mask(len(session.cluster.columns))
     while tasks:
@@ -113,7 +117,7 @@ def place_tasks(
         queue = sub_job.job.queue
         if queue is None or not session.rules.allocatable(queue, task) or task.gates:
             continue
-        if task.role and task.role in session.failed_roles(sub_job):
+        if task.role and task.role in session.attempts.failed_roles(sub_job):
             continue
         place = session.place(task, mask, domain=session.cluster.hyper_nodes.top)
         if not isinstance(place, Place):
@@ -122,9 +126,9 @@ def place_tasks(
                 continue
             break
         if session.statement().assign(task, place) is None:
-            session.follow(sub_job, place.node)
+            session.topology.follow(sub_job, place.node)
             if session.sub_job_ready(sub_job):
                 break
-    session.stop_following(sub_job)
+    session.topology.stop_following(sub_job)
     started = session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)
     return started and len(session.journal) > before

@@ -149,13 +149,13 @@ class Story:
             self.statement(depth + 1)
         elif what < 0.4:
             self.notes.append(len(self.notes))
-            self.session.record(self.notes.pop)
+            self.session.journal.record(self.notes.pop)
         else:
             self.move()
 
     def move(self) -> None:
         """What an action may do: give room, promise room, evict, release; never to what has already left."""
-        free = [task for task in self.cluster.tasks.values() if task not in self.session._settled]
+        free = [task for task in self.cluster.tasks.values() if task not in self.session.journal._settled]
         nodes = list(self.cluster.nodes.values())
         if free and nodes:
             task, status = (
@@ -166,7 +166,7 @@ class Story:
             job = task.job
             if status is Status.ALLOCATED and (job is None or node is None):
                 return
-            self.session.move(task, status, node)
+            self.session.journal.move(task, status, node)
 
     def statement(self, depth: int) -> None:
         """Undo must restore exactly; keep and commit must leave the numbers right."""
@@ -202,15 +202,15 @@ def check_statements(objects: list, seed: int) -> None:
             story.move()
     except CycleLost:
         cluster.listeners = []
-        story.session.abort()
+        story.session.journal.abort()
         assert fingerprint(cluster) == start
         return
     if chance.random() < 0.5:
-        story.session.abort()
+        story.session.journal.abort()
         assert fingerprint(cluster) == start
         assert not story.notes
         return
-    settled = {task.uid for task in story.session._settled}
+    settled = {task.uid for task in story.session.journal._settled}
     story.session.finish()
     assert kept_sums(cluster) == rebuilt_sums(cluster)
     now = fingerprint(cluster)["standing"]

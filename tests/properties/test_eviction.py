@@ -234,8 +234,8 @@ def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(objects: lis
                 trial.pipeline(task, chance.choice(nodes), evicted=True)
             assert kept_sums(cluster) == rebuilt_sums(cluster)
     assert fingerprint(cluster) == before
-    assert not any(session.is_nominated(task) for task in tasks)
-    assert all(session.eviction_of(task) == EvictionReason("") for task in tasks)
+    assert not any(session.journal.is_nominated(task) for task in tasks)
+    assert all(session.journal.eviction_of(task) == EvictionReason("") for task in tasks)
 
 
 @every_policy

@@ -63,7 +63,7 @@ def test_an_admitted_job_is_not_reported_as_refused(policy: str, world: str) -> 
     result = world_now.step()
     assert "overused" not in " ".join(event for event in _events(result, "jobb"))
     (job,) = (job for job in world_now.cluster.jobs.values() if job.name == "jobb")
-    assert job not in result.outcome.session.refusals
+    assert job not in result.outcome.session.reports.refusals
     assert "overused" not in str(job.reported)
 
 

@@ -19,7 +19,8 @@ from stromboli.engine.statement import Statement
 from stromboli.engine.topology.gradient_search import GradientSearch
 from stromboli.engine.topology.nomination import place_nominated
 from stromboli.engine.topology.topology_limits import requested_topology
-from stromboli.engine.waiting.ordered_waits import OrderedTurns, OrderedWaits, lacks_pods
+from stromboli.engine.waiting.ordered_waits import lacks_pods
+from stromboli.engine.waiting.room_waits import Turns
 from stromboli.model.job import Job, SubJob
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -41,40 +42,33 @@ def allocate(session: Session) -> None:
         for job in list(session.cluster.waiting):
             session.set_phase(job, names.GROUP_INQUEUE)
     search = GradientSearch(session, _place_tasks, _find_place)
-    if isinstance(session.waits, OrderedWaits):
-        reserving = GradientSearch(session, _place_tasks, _find_place, "reserve")
-        _allocate_in_order(session, search, reserving, session.waits.turns(session))
-        return
-    worth_placing = session.waits.worth_placing(session)
-    by_job = {job: tasks for job in worth_placing if (tasks := _pending_tasks(session, job))}
-    jobs_by_queue = session.jobs_by_queue(by_job)
-    for _, job in jobs_by_queue.turns(skip=session.rules.overused):
-        with session.guard(job):
-            if _allocate_job(session, search, job, by_job[job]) and by_job[job]:
-                jobs_by_queue.push(job)
-
-
-def _allocate_in_order(
-    session: Session, search: GradientSearch, reserving: GradientSearch, turns: OrderedTurns
-) -> None:
-    """The same where plugins hold jobs back: they hear of everybody who finds no room, in the order of the turns."""
-    by_job: dict[Job, PendingTasks] = {}
+    reserving = GradientSearch(session, _place_tasks, _find_place, "reserve")
+    turns = session.waits.turns(session, partial(_pending_tasks, session))
     for job in turns:
         with session.guard(job):
-            if lacks_pods(job):
-                session.rules.no_room(job, lambda: False)
-                continue
-            pending = by_job[job] if job in by_job else _pending_tasks(session, job)
-            if not pending:
-                continue
-            may_start = not turns.only_promises and turns.may_fit(job) and not _is_held_back(session, job)
-            if may_start and _allocate_job(session, search, job, pending) and pending:
-                by_job[job] = pending
-                turns.push(job)
-            if may_start and _found_no_room(session, job):
-                _allocate_where_reserved(session, job)
-            if _found_no_room(session, job):
-                session.rules.no_room(job, partial(_attempt, session, reserving, job))
+            _take_turn(session, turns, job, search, reserving)
+
+
+def _take_turn(
+    session: Session, turns: Turns, job: Job, search: GradientSearch, reserving: GradientSearch
+) -> None:
+    """Place a job, with another turn for tasks beyond its minimum; plugins learn of it if it finds no capacity."""
+    if lacks_pods(job):
+        session.rules.no_room(job, lambda: False)
+        return
+    pending = turns.pending(job)
+    if not pending:
+        return
+    may_start = turns.may_start(job) and not _is_held_back(session, job)
+    if may_start and _allocate_job(session, search, job, pending):
+        if pending:
+            turns.push(job, pending)
+        if job.allocated_count:
+            return
+    if may_start and _found_no_room(session, job):
+        _allocate_where_reserved(session, job)
+    if _found_no_room(session, job):
+        session.rules.no_room(job, partial(_attempt, session, reserving, job))
 
 
 def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
@@ -82,7 +76,7 @@ def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
     with session.guard(job):
         if job.waits_for_queue:
             return None
-        if session.unmet(job):
+        if session.requirements.unmet(job):
             return None
         if invalid := session.rules.job_valid(job):
             session.leave_out(job, invalid.message, invalid.remedy, invalid.summary)
@@ -96,7 +90,7 @@ def _is_held_back(session: Session, job: Job) -> bool:
     held_back = session.rules.held_back(job)
     if held_back is None:
         return False
-    session.held_back[job] = held_back
+    session.reports.held_back[job] = held_back
     return True
 
 
@@ -146,7 +140,7 @@ def _placed(
     session: Session, search: GradientSearch, trial: Statement, job: Job, pending: PendingTasks
 ) -> bool:
     """Place a job; whether it could start with what it got."""
-    if job.policies or session.network_topology(job) is not None:
+    if job.policies or session.topology.tier_limit(job) is not None:
         return search.place(job, pending)
     return all(_place_all(session, trial, sub_job, tasks) for sub_job, tasks in pending.items())
 
@@ -176,10 +170,10 @@ def _place_tasks(
             break
         if trial.assign(task, place) is None:
             if in_topology:
-                session.follow(sub_job, place.node)
+                session.topology.follow(sub_job, place.node)
             if session.sub_job_ready(sub_job):
                 break
-    session.stop_following(sub_job)
+    session.topology.stop_following(sub_job)
     return session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)
 
 
@@ -194,9 +188,9 @@ def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:
         return False
     if task.gates:
         if _may_lift_gate(session, task):
-            session.lift_gate(task)
+            session.journal.lift_gate(task)
         return False
-    if task.role and task.role in session.failed_roles(sub_job):
+    if task.role and task.role in session.attempts.failed_roles(sub_job):
         session.explain(task, verdict_text(names.ROLE_ALREADY_FAILED.format(task=task.name, role=task.role)))
         return False
     return True

@@ -14,7 +14,7 @@ from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.placement.verdict import Verdict, verdict_of, verdict_text
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
-from stromboli.engine.topology.label_topology import label_key
+from stromboli.engine.topology.topology_limits import label_key
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Ints, Node
@@ -48,7 +48,7 @@ def backfill(session: Session) -> None:
                 _place_best_effort(session, job, task)
     for task, node in nominated.items():
         if task.status is Status.PENDING:
-            session.give(task, Status.PIPELINED, node)
+            session.journal.give(task, Status.PIPELINED, node)
     if session.arguments("backfill").redistribution:
         redistribute(session)
 
@@ -59,9 +59,9 @@ def _takes_part(session: Session, job: Job, nominated: dict[Task, Node]) -> bool
         if job.waits_for_queue or session.rules.job_valid(job) is not None:
             return False
         for task in [task for task in job.by_status[Status.PIPELINED] if task.best_effort]:
-            if task.node is not None and session.is_nominated(task):
+            if task.node is not None and session.journal.is_nominated(task):
                 nominated[task] = task.node
-            session.move(task, Status.PENDING, None)
+            session.journal.move(task, Status.PENDING, None)
         return bool(_best_effort(job))
     return False
 
@@ -78,11 +78,11 @@ def _place_best_effort(session: Session, job: Job, task: Task) -> None:
     if isinstance(place, Verdict):
         session.explain(task, place)
         return
-    refused = session.give(task, Status.ALLOCATED, place.node)
+    refused = session.journal.give(task, Status.ALLOCATED, place.node)
     if refused is not None:
         session.explain(task, verdict_of(refused))
     elif session.rules.job_ready(job):
-        session.bind_allocated(job)
+        session.journal.bind_allocated(job)
 
 
 def _find_node(session: Session, task: Task) -> Place | Verdict:
@@ -126,7 +126,7 @@ def _holds_idle_capacity(session: Session, job: Job) -> bool:
     return (
         job.counts[Status.ALLOCATED] > 0
         and not session.rules.job_ready(job)
-        and not any(session.is_nominated(task) for task in job.by_status[Status.PIPELINED])
+        and not any(session.journal.is_nominated(task) for task in job.by_status[Status.PIPELINED])
     )
 
 
@@ -160,7 +160,7 @@ def _start(session: Session, job: Job) -> Iterable[Job]:
             return []
         released = [change for change in trial.changes() if change.status is Status.PENDING]
         trial.commit()
-    session.bind_allocated(job)
+    session.journal.bind_allocated(job)
     donors = dict.fromkeys(change.task.job for change in released if change.task.job is not None)
     for change in released:
         if change.old_node is not None:
@@ -175,7 +175,7 @@ def _release_promises(session: Session, job: Job) -> None:
     """A job that lost capacity and can no longer start gives up what is pipelined for it."""
     if not session.rules.job_pipelined(job):
         for task in list(job.by_status[Status.PIPELINED]):
-            session.move(task, Status.PENDING, None)
+            session.journal.move(task, Status.PENDING, None)
 
 
 def _place_tasks(session: Session, trial: Statement, job: Job, tasks: list[Task]) -> int:

@@ -49,7 +49,7 @@ def _may_benefit(session: Session, job: Job, options: ConsolidationOptions) -> b
         return (
             queue is not None
             and bool(tasks)
-            and not session.unmet(job)
+            and not session.requirements.unmet(job)
             and not lost_pods_lately(session, job, options)
             and all(task.may_preempt for task in tasks)
             and session.rules.allocatable(queue, tasks[0])

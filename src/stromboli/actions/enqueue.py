@@ -44,7 +44,7 @@ def enqueue(session: Session) -> None:
     admits_early = session.rules.has("admitted_early")
     for _, job in session.jobs_by_queue(list(session.cluster.waiting)).turns():
         with session.guard(job):
-            if session.unmet(job):
+            if session.requirements.unmet(job):
                 continue
             if session.needs.runs_short(job):  # it was admitted before, and what it lacks is reserved for it
                 session.set_phase(job, names.GROUP_INQUEUE)
@@ -53,7 +53,7 @@ def enqueue(session: Session) -> None:
             admitted = _may_enter(session, job)
             if not admitted and urgent is not None and urgent.admit(job):
                 admitted = True
-                session.retract_refusals(job, decided)
+                session.reports.retract_refusals(job, decided)
             if admitted or (admits_early and _may_enter_early(session, job)):
                 session.rules.job_enqueued(job)
                 session.set_phase(job, names.GROUP_INQUEUE)

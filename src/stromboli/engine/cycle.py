@@ -25,7 +25,7 @@ from stromboli.engine.session import Session
 from stromboli.engine.topology.allocated_domains import AllocatedDomains
 from stromboli.engine.topology.left_out_hyper_nodes import hyper_node_events
 from stromboli.engine.waiting.fixed_point import FixedPoint
-from stromboli.engine.waiting.ordered_waits import OrderedWaits
+from stromboli.engine.waiting.ordered_waits import ParkedJobs
 from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.job import Job
@@ -74,7 +74,7 @@ class Outcome:
     @property
     def pipelined(self) -> Mapping[str, str]:
         """Pods held for a node that is still being freed when the actions have run."""
-        return self.session.uncommitted.pipelined
+        return self.session.attempts.uncommitted.pipelined
 
     def moved_jobs(self) -> set[Job]:
         """The jobs of the pods that were bound or evicted."""
@@ -185,8 +185,8 @@ class Engine:
         self.rules = Rules(self._tiers, self._failing.set_aside)
         self._placement = Placement(self.rules, self._timer)
         in_order = self.rules.has("no_room")
-        if in_order is not isinstance(self._waits, OrderedWaits):
-            self._waits = OrderedWaits() if in_order else RoomWaits()
+        if in_order is not (self._waits.parked is not None):
+            self._waits = RoomWaits(ParkedJobs() if in_order else None)
         self._listeners = [
             plugin for plugin in self.rules.plugins if type(plugin).on_move is not Plugin.on_move
         ]
@@ -212,7 +212,7 @@ class Engine:
                 session.action = action.name
                 with self._timed(outcome, action.name):
                     action(session)
-                end = ActionEnd(action.name, len(session.decisions), len(session.let_in))
+                end = ActionEnd(action.name, len(session.decisions), len(session.admitted))
                 outcome.action_ends.append(end)
             with self._timed(outcome, "close"):
                 self._finish(session, outcome)
@@ -248,7 +248,7 @@ class Engine:
         session = self._session(cluster, now)
         outcome = Outcome(session.decisions, session, Diagnoses(session))
         try:
-            session.is_over = partial(parts.enough, outcome)
+            session.should_stop = partial(parts.enough, outcome)
             self._decide(session, outcome)
             closes = parts.closes(outcome)
             if closes:
@@ -262,7 +262,7 @@ class Engine:
                     )  # they are not what they were noted as once it is taken back
                 return look(outcome)
         except CycleLost as error:
-            session.abort()
+            session.journal.abort()
             outcome.lost = error.failure
             return look(outcome)
         finally:
@@ -272,7 +272,7 @@ class Engine:
 
     def _open_waits(self, cluster: Cluster, now: float, waits: RoomWaits | None) -> None:
         """Who waits for room is known from another engine, or everybody is tried."""
-        if waits is None or isinstance(self._waits, OrderedWaits):
+        if waits is None or self._waits.parked is not None:
             self._advance(cluster, now)
             self._waits.open(cluster)
         else:
@@ -286,13 +286,13 @@ class Engine:
         with self._losing():
             self._open(session, outcome)
             for action in self._actions:
-                if not session.is_over():
+                if not session.should_stop():
                     session.action = action.name
                     action(session)
 
     def _close_quietly(self, session: Session) -> None:
         with self._losing():
-            session.remember_uncommitted()
+            session.journal.remember_uncommitted()
             for plugin in self.rules.plugins:
                 plugin.closing(session)
             settle_outcome(session)
@@ -343,7 +343,7 @@ class Engine:
 
     def _unopened(self, cluster: Cluster, now: float) -> Outcome:
         """The outcome of a cycle that failed before its session; the next one tries all jobs."""
-        self._waits = type(self._waits)()
+        self._waits = RoomWaits(ParkedJobs() if self._waits.parked is not None else None)
         session = self._new_session(cluster, now)
         return Outcome([], session, Diagnoses(session), unsettled=True)
 
@@ -363,7 +363,7 @@ class Engine:
         self._costly.leave_out(session)
 
     def _finish(self, session: Session, outcome: Outcome) -> None:
-        session.remember_uncommitted()
+        session.journal.remember_uncommitted()
         for plugin in self.rules.plugins:
             begin = self._timer()
             try:
@@ -390,7 +390,7 @@ class Engine:
     def _abort(self, session: Session) -> None:
         """Undo the cycle and build plugins anew, since what they remember of it is not true."""
         session.cluster.listeners = []
-        session.abort()
+        session.journal.abort()
         session.cluster.dirty.everything = True
         self._build_plugins()
 

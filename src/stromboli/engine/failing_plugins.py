@@ -18,7 +18,7 @@ from stromboli.engine.decisions import Event
 from stromboli.engine.placement.node_answers import finished, scored
 from stromboli.engine.placement.node_functions import Nodes
 from stromboli.engine.plugin import POINTS, Plugin
-from stromboli.engine.plugin_failures import Failure
+from stromboli.engine.plugin_failures import Failure, exclude_failed_before
 from stromboli.engine.points import sort_keys
 from stromboli.engine.session import Session
 from stromboli.model.job import Job, JobId
@@ -124,7 +124,7 @@ class CostlyJobs:
             }
             self._pauses.forget(now)
             for id, failure in self._failures.items():
-                session.leave_out_failed(known[id], failure)
+                exclude_failed_before(session, known[id], failure)
 
 
 def culprits(failures: Iterable[Failure]) -> dict[Culprit, Failure]:

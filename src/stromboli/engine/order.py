@@ -110,7 +110,7 @@ class JobsByQueue:
     def turns(self, skip: Callable[[Queue], bool] | None = None) -> Iterator[tuple[Queue, Job]]:
         """Queue and job, one job per turn; a queue that is skipped once is left out for good."""
         self._rekey()
-        while self._queues and not self._session.is_over():
+        while self._queues and not self._session.should_stop():
             queue, job = self._queues.pop(), None
             with self._session.guard_queue(queue):
                 if self._jobs[queue] and not (skip is not None and skip(queue)):

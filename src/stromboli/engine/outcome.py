@@ -43,7 +43,7 @@ def reportable(session: Session) -> list[Job]:
     else:
         candidates = {**session.changed.jobs, **cluster.dirty.jobs}
         candidates |= dict.fromkeys(session.waits.unreported(session))
-        candidates |= session.news
+        candidates |= session.reports.news
     return sorted((job for job in candidates if job.visible), key=lambda job: job.id)
 
 
@@ -66,11 +66,11 @@ def settle_outcome(session: Session) -> None:
     for job in reportable(session):
         phase = _phase(job, _is_unschedulable(session, job))
         if phase != job.phase:
-            session.phases[job] = phase
+            session.deferred.phases[job] = phase
         for task in [task for status in WAITING for task in job.by_status[status] if not task.gates]:
             nominated = _nominated_node(session, task)
             if nominated and nominated != task.nominated:
-                session.write(task, "nominated", nominated)
+                session.deferred.write(task, "nominated", nominated)
         _note_settled(session, job, phase)
 
 
@@ -98,7 +98,7 @@ def _report_job(session: Session, diagnoses: Diagnoses, job: Job) -> str:
     if phase in (names.GROUP_UNKNOWN, names.GROUP_PENDING, names.GROUP_INQUEUE):
         _report_waiting(session, job, messages)
     else:
-        session.forget_events(job, names.EVENT_UNSCHEDULABLE)
+        session.reports.forget_events(job, names.EVENT_UNSCHEDULABLE)
         if written:
             session.record_event(job, "outcome", names.NORMAL, names.EVENT_SCHEDULED, names.GROUP_IS_READY)
     _report_pods(session, job, messages)
@@ -116,23 +116,23 @@ def _report_waiting(session: Session, job: Job, messages: JobMessages) -> None:
     """Events about a job that has not started, on its PodGroup and on the object that owns it."""
     if messages.cause is None and (job.enough_ready or not job.tasks):
         # it waits for nothing but its binds (spec 05 9.3, 18.6), or its controller makes its pods now
-        session.forget_events(job, names.EVENT_UNSCHEDULABLE)
+        session.reports.forget_events(job, names.EVENT_UNSCHEDULABLE)
         return
     text, sentence = messages.group, messages.sentence
     session.record_event(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, text, sentence)
     if messages.cause is not None:
-        session.record_owner_event(job, names.WARNING, names.EVENT_UNSCHEDULABLE, sentence)
+        session.reports.record_owner_event(job, names.WARNING, names.EVENT_UNSCHEDULABLE, sentence)
 
 
 def _report_status(session: Session, job: Job, phase: str, messages: JobMessages) -> bool:
     """Write phase, counts and conditions if any differ from what stands there."""
     if phase != job.phase:
-        session.phases[job] = phase
+        session.deferred.phases[job] = phase
     if job.native is not None:
         return _report_native(session, job, messages)
     counts = job.counts
     status = (phase, counts[Status.RUNNING], counts[Status.SUCCEEDED], counts[Status.FAILED])
-    fresh = dict(session.conditions.get(job, {}))
+    fresh = dict(session.reports.conditions.get(job, {}))
     unschedulable = fresh.get(names.CONDITION_UNSCHEDULABLE)
     if unschedulable is not None and not unschedulable.message:
         status_and_reason = (unschedulable.status, unschedulable.reason)
@@ -143,11 +143,11 @@ def _report_status(session: Session, job: Job, phase: str, messages: JobMessages
         job.conditions.get(type) == condition for type, condition in fresh.items()
     ):
         return False
-    session.write(job, "written", status)
+    session.deferred.write(job, "written", status)
     stands = dict(job.conditions)
     if names.CONDITION_SCHEDULED in fresh:  # what is overtaken may never have been written
         stands.pop(names.CONDITION_UNSCHEDULABLE, None)
-    session.write(job, "conditions", {**stands, **fresh})
+    session.deferred.write(job, "conditions", {**stands, **fresh})
     conditions = tuple(GroupCondition(type, *condition, session.id) for type, condition in fresh.items())
     session.decisions.append(PodGroupStatus(job.namespace, job.name, *status, conditions))
     return True
@@ -162,9 +162,9 @@ def _is_let_in_without_pods(job: Job, phase: str) -> bool:
 
 def _is_unschedulable(session: Session, job: Job) -> bool:
     """Whether plugins say so in this cycle; of a job that did not change and has only news to be told, as before."""
-    if job in session.news and job not in session.conditions:
+    if job in session.reports.news and job not in session.reports.conditions:
         return job.phase == names.GROUP_UNKNOWN
-    return names.CONDITION_UNSCHEDULABLE in session.conditions.get(job, ())
+    return names.CONDITION_UNSCHEDULABLE in session.reports.conditions.get(job, ())
 
 
 def _phase(job: Job, unschedulable: bool) -> str:
@@ -194,7 +194,7 @@ def _report_native(session: Session, job: Job, messages: JobMessages) -> bool:
     condition = Condition(written.status, written.reason, written.message)
     if condition == known:
         return False
-    session.write(job, "conditions", {names.CONDITION_GROUP_SCHEDULED: condition})
+    session.deferred.write(job, "conditions", {names.CONDITION_GROUP_SCHEDULED: condition})
     session.decisions.append(written)
     return True
 
@@ -240,7 +240,7 @@ def wait_condition(session: Session, task: Task, messages: JobMessages) -> WaitC
 
     The reason is always `Unschedulable`: autoscalers read no other. (spec 01 4.3)
     """
-    tentative = session.tentative.get(task)
+    tentative = session.attempts.tentative.get(task)
     if tentative is None and task.node is None:
         return messages.waiting(task)
     status, node = (tentative.status, tentative.node) if tentative else (task.status, task.node)
@@ -254,12 +254,12 @@ def wait_condition(session: Session, task: Task, messages: JobMessages) -> WaitC
 
 def _nominated_node(session: Session, task: Task) -> str:
     """The node where room is being made for a task; empty if there is none."""
-    tentative = session.tentative.get(task)
+    tentative = session.attempts.tentative.get(task)
     status, node = (tentative.status, tentative.node) if tentative else (task.status, task.node)
     if status is not Status.PIPELINED or node is None:
         return ""
-    nominated = tentative.nominated if tentative else session.is_nominated(task)
-    if tentative and session.is_confined(task):
+    nominated = tentative.nominated if tentative else session.journal.is_nominated(task)
+    if tentative and session.topology.confines(task):
         nominated = False  # trials in several domains were taken back, and each has left some task a node
     return node.name if nominated else ""
 
@@ -279,9 +279,9 @@ def _is_shown(task: Task, condition: WaitCondition) -> bool:
 def _report_pod(session: Session, task: Task, condition: WaitCondition) -> None:
     """Write the condition of a pod, and an event if the message is new too."""
     known = task.condition
-    session.write(task, "condition", Condition("False", condition.reason, condition.message))
+    session.deferred.write(task, "condition", Condition("False", condition.reason, condition.message))
     if condition.nominated:
-        session.write(task, "nominated", condition.nominated)
+        session.deferred.write(task, "nominated", condition.nominated)
     session.decisions.append(PodCondition(task.namespace, task.name, task.uid, *condition))
     if known is None or (known.status, known.message) != ("False", condition.message):
         reason = names.EVENT_FAILED_SCHEDULING
@@ -358,7 +358,7 @@ def _report_queues(session: Session, totals: QueueTotals) -> None:
         named = cluster.dims.named({dim: int(amount) for dim, amount in total.items()})
         allocated = resource_list(named | devices.get(queue, {}))
         if queue.reported != allocated:
-            session.write(queue, "reported", allocated)
+            session.deferred.write(queue, "reported", allocated)
             session.decisions.append(QueueStatus(queue.name, allocated))
 
 

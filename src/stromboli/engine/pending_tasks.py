@@ -90,7 +90,7 @@ def worth_going_on(session: Session, sub_job: SubJob) -> bool:
         return False
     if job.policies:
         return True
-    failed = session.failed_roles(sub_job)
+    failed = session.attempts.failed_roles(sub_job)
     if job.minimum < sum(job.role_minimums.values()):
         hopeful = sum(task.role not in failed for task in job.by_status[Status.PENDING])
         return job.ready_count + hopeful >= job.minimum

@@ -37,7 +37,7 @@ from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.waiting_columns import WaitingColumns
+    from stromboli.engine.waiting.ordered_waits import WaitingColumns
     from stromboli.model.amounts import Amounts
     from stromboli.model.cards.node_cards import NodeCards
     from stromboli.model.cluster import Change, Dirty

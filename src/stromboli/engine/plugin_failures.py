@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from stromboli.api.errors import error_text
 from stromboli.engine.attribution import PluginExit
 from stromboli.engine.placement.node_functions import BadAnswer
+from stromboli.engine.placement.verdict import verdict_text
+from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -84,6 +86,27 @@ def over(jobs: Sequence[Job], failure: Failure) -> Failure:
     return replace(failure, jobs=f"job {listed}{more}") if jobs else failure
 
 
+def exclude(session: Session, jobs: Sequence[Job], failure: Failure) -> None:
+    """Place none of these jobs in this session, as a plugin failed over them."""
+    session.failures.append(over(jobs, failure))
+    for job in jobs:
+        _report(session, job, failure)
+
+
+def exclude_failed_before(session: Session, job: Job, failure: Failure) -> None:
+    """Place no task of a job, whatever an action tries, as a plugin failed over it in an earlier cycle."""
+    session.failed_jobs[job] = failure
+    _report(session, job, failure)
+
+
+def _report(session: Session, job: Job, failure: Failure) -> None:
+    """Report to the user of a job what failed over it."""
+    session.leave_out(job, failure.message, failure.remedy, failure.summary)
+    for task in job.by_status[Status.PENDING]:
+        session.attempts.verdicts.setdefault(job, {})[task] = verdict_text(failure.message)
+        session.attempts.tentative.pop(task, None)
+
+
 class ReportGuard:
     """Notes what is raised while the outcome of a job is put into words, which must not cost the cycle."""
 
@@ -124,5 +147,5 @@ class FailureGuard:
             return False
         if error is None or not isinstance(error, self._session.confined):
             return False
-        self._session.exclude(self._jobs, failure_of(error))
+        exclude(self._session, tuple(self._jobs), failure_of(error))
         return True

@@ -39,7 +39,7 @@ from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
 
 if TYPE_CHECKING:
-    from stromboli.engine.waiting.waiting_columns import WaitingColumns
+    from stromboli.engine.waiting.ordered_waits import WaitingColumns
 
 VICTIM_POINTS = ("preemptable", "reclaimable", "unified_evictable")
 

@@ -14,7 +14,7 @@ from stromboli.model.cluster import Change, Refused
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.transaction import EvictionReason, Transaction
+    from stromboli.engine.transaction import EvictionReason, Journal
     from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 class Statement:
     """Moves that belong together. It ends by `commit`, by `keep`, or is taken back when its block is left."""
 
-    def __init__(self, transaction: Transaction):
-        self._within = transaction
-        self._start = len(transaction.journal)
+    def __init__(self, journal: Journal):
+        self._journal = journal
+        self._start = len(journal)
         self._ended = False
 
     def __enter__(self) -> Statement:
-        self._within.open_statements += 1
+        self._journal.open_statements += 1
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._within.open_statements -= 1
+        self._journal.open_statements -= 1
         if not self._ended:
-            self._within.roll_back(self._start)
+            self._journal.roll_back(self._start)
 
     def __len__(self) -> int:
         """How many moves it holds."""
-        return len(self._within.journal) - self._start
+        return len(self._journal) - self._start
 
     def assign(self, task: Task, place: Place) -> Refused | None:
         """Put a task where `session.place` found room: allocate if it fits now, pipeline if it will.
@@ -51,33 +51,33 @@ class Statement:
 
     def allocate(self, task: Task, node: Node) -> Refused | None:
         """Give a Pending task room on a node; it is not checked whether it fits: `session.place` did that."""
-        return self._within.give(task, Status.ALLOCATED, node)
+        return self._journal.give(task, Status.ALLOCATED, node)
 
     def pipeline(self, task: Task, node: Node, evicted: bool = False) -> Refused | None:
         """Promise a Pending task room that is still being freed; `evicted` if pods were evicted for it."""
-        refused = self._within.give(task, Status.PIPELINED, node)
+        refused = self._journal.give(task, Status.PIPELINED, node)
         if refused is None and evicted:
-            self._within.nominate(task)
+            self._journal.nominate(task)
         return refused
 
     def evict(self, task: Task, reason: EvictionReason) -> Refused | None:
         """Make a task leave its node; its room is promised to nobody yet."""
-        refused = self._within.move(task, Status.RELEASING, task.node)
+        refused = self._journal.move(task, Status.RELEASING, task.node)
         if refused is None:
-            self._within.record_eviction(task, reason)
+            self._journal.record_eviction(task, reason)
         return refused
 
     def restore(self, victim: Task) -> Refused | None:
         """Let a victim stay after all, in the status that it had before this statement."""
         moves = (change.old_status for change in self.changes() if change.task is victim)
-        refused = self._within.move(victim, next(moves, victim.status), victim.node)
+        refused = self._journal.move(victim, next(moves, victim.status), victim.node)
         if refused is None:
-            self._within.rollbacks.append(self._start)  # bounds that count it as evicted become invalid
+            self._journal.rollbacks.append(self._start)  # bounds that count it as evicted become invalid
         return refused
 
     def changes(self) -> list[Change]:
         """The moves it holds, in order."""
-        return [entry for entry in self._within.journal[self._start :] if isinstance(entry, Change)]
+        return [entry for entry in self._journal.entries[self._start :] if isinstance(entry, Change)]
 
     def evicted(self) -> list[Task]:
         """The tasks it makes leave, in order."""
@@ -86,17 +86,17 @@ class Statement:
 
     def release(self, task: Task) -> Refused | None:
         """Take back what a task was given or promised earlier in this session: it is Pending again."""
-        return self._within.move(task, Status.PENDING, None)
+        return self._journal.move(task, Status.PENDING, None)
 
     def commit(self) -> None:
         """Let the decisions leave when the cycle ends: binds for what is allocated, evictions for what is releasing.
 
         What is pipelined is held as by `keep`. Only the outermost statement may be committed.
         """
-        if self._within.open_statements > 1:
+        if self._journal.open_statements > 1:
             raise RuntimeError("only the outermost statement may be committed")
         self._end()
-        self._within.settle(self._start)
+        self._journal.settle(self._start)
 
     def keep(self) -> None:
         """Hold the moves until the cycle ends, or until the statement around this one ends; nothing is decided."""

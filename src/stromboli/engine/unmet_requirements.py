@@ -11,6 +11,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api.types.scheduling import NetworkTopology
+from stromboli.engine.placement.verdict import Verdict
 from stromboli.engine.topology.left_out_hyper_nodes import correct_left_out, left_out
 from stromboli.model.remedy import Remedy
 from stromboli.model.requirements.group_demands import network_topologies
@@ -39,6 +40,29 @@ class Unmet(NamedTuple):
     requirement: str
     message: str
     remedy: Remedy
+
+
+class Requirements:
+    """The requirements of objects, in one session."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._unmet: dict[Job, Unmet | None] = {}
+
+    def unmet(self, job: Job) -> Unmet | None:
+        """The requirement of a job's PodGroup or queue that cannot be met in this session, if there is one."""
+        if job not in self._unmet:
+            self._unmet[job] = unmet_by_job(self._session, job)
+        return self._unmet[job]
+
+    def refused(self, task: Task) -> Verdict | None:
+        """Why a task must not be placed: the first requirement of it or of its job that cannot be met."""
+        unmet = self.unmet(task.job) if task.job else None
+        if unmet is None and task.demands:
+            unmet = unmet_by_task(self._session, task)
+        if unmet is None:
+            return None
+        return Verdict(text=unmet.message, requirement=unmet.requirement, remedy=unmet.remedy)
 
 
 def unmet_by_job(session: Session, job: Job) -> Unmet | None:

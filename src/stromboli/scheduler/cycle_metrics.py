@@ -93,7 +93,7 @@ class CycleMetrics:
         kinds = Counter(type(decision).__name__ for decision in outcome.decisions)
         for kind, count in kinds.items():
             metrics.decisions.labels(kind).inc(count)
-        tried = {} if outcome.repeated else outcome.session.verdicts
+        tried = {} if outcome.repeated else outcome.session.attempts.verdicts
         refused = sum(len(verdicts) for verdicts in tried.values())
         for result, count in (("scheduled", kinds[Bind.__name__]), ("unschedulable", refused)):
             if count:

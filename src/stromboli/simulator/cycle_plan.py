@@ -12,7 +12,7 @@ from stromboli.engine.explanation.closest_domain import ClosestDomain
 from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.explanation.quantities import time_text
 from stromboli.engine.plugin import Promise
-from stromboli.engine.topology.gang_domains import GangDomain
+from stromboli.engine.topology.allocated_domains import GangDomain
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD, Scheduler
 from stromboli.simulator.cluster_loading import Loaded

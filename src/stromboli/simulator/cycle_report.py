@@ -11,7 +11,7 @@ from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Event, Evict
 from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.plugin import Promise
-from stromboli.engine.topology.gang_domains import GangDomain, gang_domains
+from stromboli.engine.topology.allocated_domains import GangDomain, gang_domains
 
 
 class Report(Struct):

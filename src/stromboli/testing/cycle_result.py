@@ -37,7 +37,7 @@ class Result(Report, kw_only=True):
     def verdict(self, pod: str) -> Verdict | None:
         """The same as data: reasons, nodes and plugins."""
         task = task_named(self.outcome.session.cluster, pod)
-        return self.outcome.session.verdicts.get(task.job, {}).get(task) if task.job else None
+        return self.outcome.session.attempts.verdicts.get(task.job, {}).get(task) if task.job else None
 
     def __repr__(self) -> str:
         return f"Result(binds={self.binds}, evicted={self.evicted}, pending={list(self.pending)}, lost={self.lost!r})"

@@ -20,7 +20,7 @@ def test_an_attempt_that_is_undone_leaves_nominations_and_reasons_of_evictions_a
             trial.restore(victim)
             trial.release(task)
         assert (victim.status, task.status) == (Status.RELEASING, Status.PIPELINED)
-        assert session.eviction_of(victim) == reason
-        assert session.is_nominated(task)
-    assert session.eviction_of(victim) == EvictionReason("")
-    assert not session.is_nominated(task)
+        assert session.journal.eviction_of(victim) == reason
+        assert session.journal.is_nominated(task)
+    assert session.journal.eviction_of(victim) == EvictionReason("")
+    assert not session.journal.is_nominated(task)

@@ -16,6 +16,6 @@ def test_enough_counts_what_leaves_and_what_is_promised() -> None:
     session, cluster = world.session(), world.cluster
     place = cluster.nodes["n0"]
     assert has_enough(session, task_named(cluster, "t"), place)
-    session.move(task_named(cluster, "u"), Status.PIPELINED, place)
+    session.journal.move(task_named(cluster, "u"), Status.PIPELINED, place)
     assert not has_enough(session, task_named(cluster, "t"), place)
     assert has_enough(session, task_named(cluster, "t"), place, [task_named(cluster, "stays")])

@@ -38,7 +38,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Evaluation]:
 
 def find_all(world: World, rounds: int, some: bool = False) -> Placement:
     """Look for a node for each task, round by round, on all nodes or on one alone."""
-    placement, cluster = world.step().outcome.session._placement, world.cluster
+    placement, cluster = world.step().outcome.session.placement, world.cluster
     placement._known.clear()
     placement.opening()
     rows = np.array([0]) if some else None

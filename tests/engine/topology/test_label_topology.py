@@ -239,5 +239,5 @@ def test_no_eviction_is_tried_in_domains_that_could_not_free_enough(action: str)
     )
     outcome = world.cycle()
     assert outcome.lost is None
-    assert len(outcome.session.rollbacks) < 10
+    assert len(outcome.session.journal.rollbacks) < 10
     assert not any(isinstance(decision, Evict) for decision in outcome.decisions)

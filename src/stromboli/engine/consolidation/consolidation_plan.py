@@ -100,7 +100,7 @@ def _hold_for_successor(session: Session, move: Move, options: ConsolidationOpti
         replica += 1
     until = session.now + options.hold_seconds
     reservations.reserve(Reservation(owner, task.request, move.destination, session.now, until))
-    session.record(partial(reservations.release, owner))
+    session.journal.record(partial(reservations.release, owner))
 
 
 def _note_moves(session: Session, plan: ConsolidationPlan, options: ConsolidationOptions) -> None:
@@ -116,5 +116,5 @@ def _note_moves(session: Session, plan: ConsolidationPlan, options: Consolidatio
         )
         message = names.MOVED_MESSAGE.format(pods=listed, beneficiary=plan.job.key, time=when)
         session.set_condition(job, names.CONDITION_MOVED, names.CONSOLIDATED, message)
-        session.write(job, "moved_at", session.now)
+        session.deferred.write(job, "moved_at", session.now)
     remember_losers(session, set(by_job), options)

@@ -186,13 +186,13 @@ class ConsolidationSearch:
         for moves_too in (False, True):
             failed: set[Hashable] = set()
             for task in tasks:
-                if task.status is not Status.PENDING or session.shape_key(task) in failed:
+                if task.status is not Status.PENDING or session.placement.key(task) in failed:
                     continue
                 if self._place_task(part, task, mask) or (moves_too and self._clear_for(trial, task, mask)):
                     if session.sub_job_pipelined(sub_job):
                         return True
                 else:
-                    failed.add(session.shape_key(task))
+                    failed.add(session.placement.key(task))
         return False
 
     def _place_task(self, part: Statement, task: Task, mask: Bools) -> bool:
@@ -422,7 +422,7 @@ class UnitRelocation:
     def _domains(self, unit: Job | SubJob | None, within: Domain) -> Iterator[Domain]:
         if unit is None:
             return iter((within,))
-        gradients = self._session.gradients(unit, within, "allocate")
+        gradients = self._session.topology.gradients(unit, within, "allocate")
         ordered = (domain for group in gradients for domain in sorted(group, key=self._overlaps))
         return islice(ordered, self._max_domains)
 
@@ -454,5 +454,5 @@ def _forget_hyper_nodes(session: Session, job: Job) -> None:
     """A gang that moves as a whole is bound to no HyperNode any more, until that is taken back."""
     units: list[Job | SubJob] = [job, *job.sub_jobs.values()]
     for unit in units:
-        session.record(partial(setattr, unit, "allocated_hyper_node", unit.allocated_hyper_node))
+        session.journal.record(partial(setattr, unit, "allocated_hyper_node", unit.allocated_hyper_node))
         unit.allocated_hyper_node = ""

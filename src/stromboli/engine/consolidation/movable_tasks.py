@@ -136,7 +136,7 @@ class MovableTasks:
         if self._clock != columns.clock:
             self._fitting.clear()
             self._clock = columns.clock
-        key = session.shape_key(task)
+        key = session.placement.key(task)
         fitting = self._fitting.get(key)
         if fitting is None:
             fitting = self._fitting[key] = session.reachable(task) & fits(task, columns.future_idle)

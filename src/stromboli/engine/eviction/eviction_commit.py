@@ -62,7 +62,7 @@ def commit_evictions(session: Session, trial: Statement, options: EvictionOption
     evicted = trial.evicted()
     pipelined = [change.task for change in trial.changes() if change.status is Status.PIPELINED]
     # If any pod is evicted, capacity that was free is reserved too: without it the eviction would not help.
-    cleared = [task for task in pipelined if evicted or session.is_nominated(task)]
+    cleared = [task for task in pipelined if evicted or session.journal.is_nominated(task)]
     if not cleared and options.fewest_victims:
         return False
     for task in cleared:

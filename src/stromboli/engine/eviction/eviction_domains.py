@@ -25,7 +25,7 @@ def asks_for_topology(job: Job) -> bool:
 def domains_of_job(session: Session, job: Job, purpose: str = "evict") -> list[Domain]:
     """The domains in which a job may be placed, in order; the whole cluster if it asks for no topology."""
     top = session.cluster.hyper_nodes.top
-    domains = _flat(session.gradients(job, top, purpose))
+    domains = _flat(session.topology.gradients(job, top, purpose))
     return domains if domains or _tiers(session, job) else [top]
 
 
@@ -35,7 +35,7 @@ def domains_of_sub_job(
     """The domains within that of a job in which a sub-group may be placed, in order."""
     if not _tiers(session, sub_job.job):
         return [domain]
-    return _flat(session.gradients(sub_job, domain, purpose))
+    return _flat(session.topology.gradients(sub_job, domain, purpose))
 
 
 def is_confined(session: Session, job: Job) -> bool:
@@ -45,7 +45,7 @@ def is_confined(session: Session, job: Job) -> bool:
 
 def _tiers(session: Session, job: Job) -> list[int]:
     """The highest tiers that a job and its sub-groups may span; empty if none of them asks for a topology."""
-    tiers = [session.network_topology(job), *map(session.network_topology, job.sub_jobs.values())]
+    tiers = [session.topology.tier_limit(job), *map(session.topology.tier_limit, job.sub_jobs.values())]
     return [tier for tier in tiers if tier is not None]
 
 
@@ -58,7 +58,7 @@ def nominate_hyper_nodes(session: Session, chosen: Mapping[SubJob, Domain]) -> N
     tree = session.cluster.hyper_nodes
     for sub_job, domain in chosen.items():
         if _tiers(session, sub_job.job) and tree.domain(domain.name) is domain:
-            session.write(sub_job, "nominated_hyper_node", domain.name)
+            session.deferred.write(sub_job, "nominated_hyper_node", domain.name)
 
 
 def domain_text(session: Session, domain: Domain | None) -> str:

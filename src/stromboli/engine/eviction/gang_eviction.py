@@ -178,7 +178,7 @@ class GangVictimSelection:
             return False
         if not all(task.may_preempt and options.has_waited(session, task) for task in self._tasks):
             return False
-        if session.unmet(job):
+        if session.requirements.unmet(job):
             return False
         if self._victims.reclaims and not session.rules.preemptive(queue, self._tasks):
             return False

@@ -13,7 +13,7 @@ from stromboli.engine.eviction.eviction_domains import (
     is_confined,
     nominate_hyper_nodes,
 )
-from stromboli.engine.topology.label_topology import label_key
+from stromboli.engine.topology.topology_limits import label_key
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _is_starving(session: Session, job: Job) -> bool:
     with session.guard(job):
         return (
             not job.waits_for_queue
-            and job not in session.left_out
+            and job not in session.failed_jobs
             and session.rules.job_valid(job) is None
             and session.rules.job_starving(job)
         )
@@ -125,7 +125,10 @@ def pipeline_without_eviction(session: Session, task: Task, within: Domain | Non
     if queue is None or not session.rules.allocatable(queue, task):
         return False
     mask = within.mask(len(session.cluster.columns)) if within is not None else None
-    place = session.place_quietly(task, mask)
+    if session.refused(task):
+        return False
+    within_gang = session.topology.nodes(task, mask)
+    place = session.placement.find_quietly(session.cluster, task, within_gang)
     if place is None:
         return False
     with session.statement() as trial:

@@ -155,7 +155,7 @@ class VictimIndex:
             self._part(freeing, self.held, self._held_by),
             self._part(taken, self._counts, self._number_of),
             len(self._session.journal),
-            len(self._session.rollbacks),
+            len(self._session.journal.rollbacks),
         )
 
     def _part(
@@ -263,7 +263,12 @@ def queue_ranks(
     """The places of queues in the order in which they lose to another one; what is in no queue comes first."""
 
     def compare(left: Queue, right: Queue) -> int:
-        return session.compare_victim_queues(left, right, preemptor)
+        """Below zero if the left queue loses before the right one."""
+        order = session.rules.victim_queue_order(left, right, preemptor)
+        if order:
+            return order
+        left_key, right_key = session.queue_key(left), session.queue_key(right)
+        return (left_key < right_key) - (left_key > right_key)
 
     known = {queue for queue in queues if queue is not None}
     ordered = sorted(known, key=cmp_to_key(compare)) if len(known) > 1 else known
@@ -286,9 +291,9 @@ class FreeableCapacity:
 
     def is_valid(self, session: Session) -> bool:
         """Whether it is still an upper bound: not if an eviction that it counts as done was rolled back."""
-        if any(start < self.journal_length for start in session.rollbacks[self.rollbacks_seen :]):
+        if any(start < self.journal_length for start in session.journal.rollbacks[self.rollbacks_seen :]):
             return False
-        self.rollbacks_seen = len(session.rollbacks)
+        self.rollbacks_seen = len(session.journal.rollbacks)
         return True
 
     def remove(self, victim: Task, row: int, journal_length: int) -> None:

@@ -275,7 +275,7 @@ class VictimSelection:
             return True
         capacity = slots(task.shape, future + self._freed_at_most(task))
         if capacity.sum() >= group.needed and group.alike:
-            capacity = capacity * self.session.reachable_by_kind(task)
+            capacity = capacity * self.session.evaluation(task).reachable(task)
         return bool(capacity.sum() >= group.needed)
 
     def _freed_at_most(self, task: Task) -> Ints:
@@ -369,7 +369,7 @@ class VictimSelection:
         """Where a task is short of devices or the like, those first who hold any: others cannot help by themselves."""
         ledgers = self.session.cluster.ledgers_of
         needed = set(map(id, ledgers(task.shape)))
-        if not needed or not self.session.is_filtered(task, node):
+        if not needed or not self.session.evaluation(task).is_filtered(node.row):
             return candidates
         return sorted(candidates, key=lambda victim: needed.isdisjoint(map(id, ledgers(victim.shape))))
 
@@ -421,7 +421,7 @@ class VictimSelection:
         session = self.session
         bound = session.rules.bound(self._candidates.point, task)
         job = task.job if self._depends_on_job(task) else None
-        kind = (session.shape_key(task), bound.key, job, self._candidates.key(task))
+        kind = (session.placement.key(task), bound.key, job, self._candidates.key(task))
         return (session.queue_of(task), *kind, within)
 
     def _state_version(self) -> tuple[int, int]:

@@ -100,10 +100,10 @@ class DomainSearch:
 
     def _idle_without_others(self, tasks: Sequence[Task]) -> Ints:
         """What nodes had free, less what other tasks of the job had when it was last tried."""
-        idle = self._session.uncommitted.idle
+        idle = self._session.attempts.uncommitted.idle
         free: Ints = (self._cluster.columns.idle if idle is None else idle).copy()
         for other in self._job.by_status[Status.PENDING] if self._job is not None else ():
-            tried = self._session.tentative.get(other)
+            tried = self._session.attempts.tentative.get(other)
             if tried is not None and tried.node.row >= 0 and other not in tasks:
                 free[:, tried.node.row] -= other.shape.dense(len(free))
         return np.maximum(free, 0)

@@ -72,7 +72,7 @@ class NodeGates:
 
     def of_job(self, job: Job) -> Diagnosis | None:
         """By the verdict on its first task for which nodes gave reasons, else by any; none if there is no verdict."""
-        verdicts = self._session.verdicts.get(job)
+        verdicts = self._session.attempts.verdicts.get(job)
         if not verdicts:
             return None
         reasoned = (task for task, verdict in verdicts.items() if verdict.reasons)
@@ -83,7 +83,7 @@ class NodeGates:
 
     def of_task(self, job: Job, task: Task) -> Diagnosis | None:
         """By the task's own verdict; none if it has none that says more than that of its job."""
-        verdict = self._session.verdicts.get(job, {}).get(task)
+        verdict = self._session.attempts.verdicts.get(job, {}).get(task)
         if verdict is None or job not in self._reasoned or (not verdict.reasons and self._reasoned[job]):
             return None
         return self._of_verdict(job, task, verdict)
@@ -271,7 +271,7 @@ def selects_no_node(cluster: Cluster, task: Task) -> bool:
 
 def _free_numbers(session: Session, task: Task, dim: int) -> Diagnosis:
     """How much a task asks for, and the most that one node had free when the actions had run."""
-    cluster, uncommitted = session.cluster, session.uncommitted
+    cluster, uncommitted = session.cluster, session.attempts.uncommitted
     dims, idle = cluster.dims, (cluster.columns.idle if uncommitted.idle is None else uncommitted.idle)[dim]
     request = task.request.get(dim, 0)
     asked = amount_text(dims, dim, request)
@@ -320,7 +320,7 @@ def least_request(job: Job) -> Amounts:
 
 def had_room(session: Session, job: Job) -> int:
     """How many of the pods that wait had room when they were last tried, whatever was tried after that in vain."""
-    return min(session.had_room.get(job, 0), job.counts[Status.PENDING])
+    return min(session.attempts.had_room.get(job, 0), job.counts[Status.PENDING])
 
 
 # -- which of the reasons of nodes to give the remedy of first: mistakes before causes, causes before absences

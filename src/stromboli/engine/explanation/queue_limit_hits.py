@@ -75,7 +75,7 @@ class Hit(NamedTuple):
 
 def limit_hit(session: Session, queue: Queue, asked: Vector) -> Hit | None:
     """The first limit of a queue, or of one above it, that leaves no room for a request."""
-    held_then = session.uncommitted.held
+    held_then = session.attempts.uncommitted.held
     promised = minus(held_then[queue], queue.held) if queue in held_then else {}
     for limit in session.rules.queue_limits(queue):
         held = plus(limit.held, promised)
@@ -125,7 +125,7 @@ class QueueLimitGate:
         overused, allocatable, hit = self._answer(queue, task)
         if overused:
             message = f'queue "{queue.name}" has used up its share'
-        elif not allocatable or (hit and queue in session.uncommitted.held):
+        elif not allocatable or (hit and queue in session.attempts.uncommitted.held):
             message = f'queue "{queue.name}" has no capacity left for a pod of this size'
         elif placed := had_room(session, job):
             message = f'queue "{queue.name}" has capacity for {placed} of {waiting_count(job)} pods'
@@ -161,7 +161,7 @@ def _diagnosis(
 
     def measure() -> Diagnosis:
         asked = amounts_text(session.cluster.dims, job.pending)
-        held = amounts_text(session.cluster.dims, session.uncommitted.held.get(queue, queue.held))
+        held = amounts_text(session.cluster.dims, session.attempts.uncommitted.held.get(queue, queue.held))
         raised = hit.remedy if hit else UNNAMED_REMEDY
         next_step = f"wait for its jobs to end or {raised}" if held else raised
         return Diagnosis(

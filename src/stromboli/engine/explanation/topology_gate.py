@@ -15,10 +15,8 @@ from stromboli.engine.explanation.closest_domain import DomainSearch, pods
 from stromboli.engine.explanation.diagnosis import Diagnosis, largest_holders
 from stromboli.engine.explanation.node_gates import LESS_OR_NODES
 from stromboli.engine.explanation.quantities import amounts_text, resources_text
-from stromboli.engine.topology.confinement import placed, possible_domains
-from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.left_out_hyper_nodes import left_out, without_nodes
-from stromboli.engine.topology.topology_limits import requested_topology
+from stromboli.engine.topology.topology_limits import label_key, placed, possible_domains, requested_topology
 from stromboli.model.job import SubJob
 from stromboli.model.status import Status
 from stromboli.model.topology.domain import label_domains
@@ -72,19 +70,23 @@ class TopologyGate:
         if label_key(job):
             return self._by_size(job) or self._diagnosis(job, job, partial(self._label_words, job))
         for limited in (unit, job):
-            limit = self._session.network_topology(limited)
+            limit = self._session.topology.tier_limit(limited)
             if limit is not None and limit < self._session.cluster.hyper_nodes.top.tier:
                 return self._by_size(job) or self._diagnosis(
                     job, limited, partial(self._hyper_node_words, limited, limit)
                 )
-        return self._by_size(job) or self._without_room(unit) if job in self._session.without_domain else None
+        return (
+            self._by_size(job) or self._without_room(unit)
+            if job in self._session.attempts.without_domain
+            else None
+        )
 
     def by_size(self, job: Job) -> Diagnosis | None:
         """Of a job that was not tried: even empty HyperNodes that it may use are too small.
 
         The gate and the shares count nothing for it, so what they say of it explains nothing.
         """
-        session, limit = self._session, self._session.network_topology(job)
+        session, limit = self._session, self._session.topology.tier_limit(job)
         if limit is None or session.needs.is_hopeless(job) or not session.needs.could_never_start(job):
             return None
         if job.complete:
@@ -126,10 +128,10 @@ class TopologyGate:
     def _unit(self, job: Job) -> Job | SubJob | None:
         """The job, or the sub-group of it, that found no domain."""
         session = self._session
-        if job in session.without_domain:
-            unit = session.without_domain[job]
+        if job in session.attempts.without_domain:
+            unit = session.attempts.without_domain[job]
             return unit if isinstance(unit, SubJob) and unit.policy is not None else job
-        for task, verdict in session.verdicts.get(job, {}).items():
+        for task, verdict in session.attempts.verdicts.get(job, {}).items():
             if verdict.hyper_node and self._would_be_admitted(task, verdict):
                 return task.sub_job if task.sub_job is not None and task.sub_job.policy is not None else job
         return None
@@ -147,7 +149,7 @@ class TopologyGate:
         bad = f", and {bad}" if bad else ""
         tier = _tier_text(unit, limit)
         if any(placed(unit)):
-            domains = possible_domains(self._session, unit)
+            domains = possible_domains(self._session.cluster, unit)
             if not domains and _nodes_are_lost(unit):
                 return _LOST
             if not domains:
@@ -181,7 +183,7 @@ class TopologyGate:
         if not label_domains(columns, key).by_value:
             return f"no node has the label {key}", f"label the nodes with {key}, or {anew}"
         if any(placed(job)):
-            domains = possible_domains(self._session, job)
+            domains = possible_domains(self._session.cluster, job)
             if not domains and _nodes_are_lost(job):
                 return _LOST
             if not domains:
@@ -204,7 +206,7 @@ class TopologyGate:
         asked = self._asked.of(unit).tasks
         key = (limit, frozenset(Counter(task.shape for task in asked).items()))
         if key not in self._sizes:
-            domains = possible_domains(self._session, unit)
+            domains = possible_domains(self._session.cluster, unit)
             self._sizes[key] = next(
                 (size for size in (_Size.ENOUGH, _Size.WITH_ALL_NODES) if self._holds(size, asked, domains)),
                 _Size.TOO_SMALL,
@@ -258,10 +260,10 @@ class TopologyGate:
 
     def _candidates(self, job: Job, unit: Job | SubJob) -> list[Domain]:
         """The domains that it may use; of a sub-group, below those that its job may use."""
-        domains = possible_domains(self._session, unit)
-        if unit is job or self._session.network_topology(job) is None:
+        domains = possible_domains(self._session.cluster, unit)
+        if unit is job or self._session.topology.tier_limit(job) is None:
             return domains
-        above = possible_domains(self._session, job)
+        above = possible_domains(self._session.cluster, job)
         return [domain for domain in domains if any(each.contains(domain) for each in above)]
 
 
@@ -358,8 +360,8 @@ def _text(unit: Job | SubJob, asked: int, needed: int) -> str:
 
 def wider_domain(session: Session, unit: Job | SubJob, tasks: Sequence[Task]) -> Domain | None:
     """The lowest domain above the allowed ones that has room for these tasks, perhaps the top; none if none has."""
-    tree, limit = session.cluster.hyper_nodes, session.network_topology(unit) or 0
-    of_job = session.network_topology(unit.job) if isinstance(unit, SubJob) else None
+    tree, limit = session.cluster.hyper_nodes, session.topology.tier_limit(unit) or 0
+    of_job = session.topology.tier_limit(unit.job) if isinstance(unit, SubJob) else None
     highest = tree.top.tier if of_job is None else of_job
     wider = [
         domain for domain in (*tree.domains.values(), tree.top) if limit < domain.tier <= max(highest, limit)
@@ -383,7 +385,7 @@ class _SubGroups:
                 groups = by_policy.setdefault(task.sub_job.policy.name, {})
                 groups.setdefault(task.sub_job, []).append(task)
         for groups in by_policy.values():
-            limit = session.network_topology(next(iter(groups)))
+            limit = session.topology.tier_limit(next(iter(groups)))
             if limit is not None and limit < session.cluster.hyper_nodes.top.tier:
                 self._needed.append((limit, len(groups), _groups_that_fit(session, limit, groups)))
 

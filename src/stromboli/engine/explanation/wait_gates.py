@@ -127,7 +127,7 @@ class Diagnoses:
     def verdicts(self, job: Job) -> Mapping[Task, Verdict]:
         """What nodes answered to the tasks of a job when they were last tried."""
         self._session.waits.recall(self._session, job)
-        return self._session.verdicts.get(job, {})
+        return self._session.attempts.verdicts.get(job, {})
 
     def _first_gate(self, job: Job) -> Diagnosis:
         with self._session.reporting():
@@ -170,10 +170,14 @@ def _no_queue(session: Session, job: Job) -> Diagnosis | None:
 
 def _unmet_requirement(session: Session, job: Job) -> Diagnosis | None:
     """Its PodGroup, its queue or one of its pods asks for what this policy or cluster cannot give."""
-    unmet = session.unmet(job) or _unmet_before_the_queue(session, job) or unreachable_tier(session, job)
+    unmet = (
+        session.requirements.unmet(job)
+        or _unmet_before_the_queue(session, job)
+        or unreachable_tier(session, job)
+    )
     if unmet is not None:
         return _requirement(unmet.requirement, unmet.message, unmet.remedy)
-    for task, verdict in session.verdicts.get(job, {}).items():
+    for task, verdict in session.attempts.verdicts.get(job, {}).items():
         if verdict.requirement:
             return _requirement(verdict.requirement, verdict.message, verdict.remedy, task)
     return None
@@ -197,7 +201,10 @@ def _unmet_before_the_queue(session: Session, job: Job) -> Unmet | None:
 
 def _capacity_is_coming(session: Session, job: Job) -> Diagnosis | None:
     """It holds its place until capacity is free, and that is enough to start."""
-    pipelined, promised = session.uncommitted.pipelined, session.uncommitted.promised.get(job, 0)
+    pipelined, promised = (
+        session.attempts.uncommitted.pipelined,
+        session.attempts.uncommitted.promised.get(job, 0),
+    )
     if not promised or job.ready_count - job.counts[Status.ALLOCATED] + promised < job.minimum:
         return None
     tasks = (task for status in WAITING for task in job.by_status[status])
@@ -219,7 +226,7 @@ def _objection(session: Session, job: Job) -> Diagnosis | None:
     text = session.objections.get(job)
     if text is None:
         return None
-    advice, reason = session.advice.get(job), short_text(text)
+    advice, reason = session.reports.advice.get(job), short_text(text)
     if advice is None:
         return Diagnosis("validity", reason, text)
     measured = Diagnosis("validity", reason, text, advice.remedy.current_text())
@@ -258,7 +265,7 @@ def _queue_closed(job: Job) -> Diagnosis | None:
 def _not_enqueued(session: Session, job: Job) -> Diagnosis | None:
     if not job.waits_for_queue:
         return None
-    refusal = next(reversed(session.refusals.get(job, {}).values()), None)
+    refusal = next(reversed(session.reports.refusals.get(job, {}).values()), None)
     message = refusal.message if refusal else "not admitted to its queue yet"
     summary = f'not admitted to queue "{job.queue.name if job.queue else ""}"'
     summary += f": {refusal.summary}" if refusal else ": a plugin rejected it without giving a reason"
@@ -351,7 +358,7 @@ def _some(known: tuple[str, ...]) -> str:
 
 def _held_back(session: Session, job: Job) -> Diagnosis | None:
     """There may be capacity for it, but it would delay jobs before it."""
-    held = session.held_back.get(job) or session.rules.held_back(job)
+    held = session.reports.held_back.get(job) or session.rules.held_back(job)
     if held is None:
         return None
     measured = Diagnosis("backfill", "Held back", held.message, held.remedy)

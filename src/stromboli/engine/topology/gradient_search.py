@@ -17,8 +17,8 @@ import numpy as np
 
 from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.placement.node_placement import Place
-from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.nomination import forget_nomination, place_nominated
+from stromboli.engine.topology.topology_limits import label_key
 
 if TYPE_CHECKING:
     from stromboli.engine.pending_tasks import PendingTasks
@@ -66,7 +66,7 @@ class GradientSearch:
 
     def place(self, job: Job, pending: PendingTasks) -> bool:
         """Place a job in the best domain of the first group that has any for it; whether it could start there."""
-        without_domain = self._session.without_domain
+        without_domain = self._session.attempts.without_domain
         without_domain.pop(job, None)
         could_start = self._search(job, pending)
         if could_start:
@@ -77,19 +77,19 @@ class GradientSearch:
         session, rules = self._session, self._session.rules
         tasks = [task for _, tasks in pending.items() for task in tasks]
         room, needed = self._capacity.of(tasks), rules.tasks_needed(job)
-        limit = session.network_topology(job)
+        limit = session.topology.tier_limit(job)
         if limit is not None and not label_key(job) and not room.any_with(needed, limit):
-            session.without_domain[job] = job
+            session.attempts.without_domain[job] = job
             return False
         if self._nothing_fits(pending):
             return False
-        gradients = session.gradients(job, session.cluster.hyper_nodes.top, self._purpose)
+        gradients = session.topology.gradients(job, session.cluster.hyper_nodes.top, self._purpose)
         if self._redeem_nominations(job, pending, gradients):
             return True
         room, self._held_by_queue = self._capacity.of_usable_nodes(tasks), None
         groups = [[domain for domain in group if room.most(domain) >= needed] for group in gradients]
         if not any(groups):
-            session.without_domain[job] = job
+            session.attempts.without_domain[job] = job
         for roomy in groups:
             if roomy and self._place_in_best(job, pending, roomy):
                 return True
@@ -101,7 +101,7 @@ class GradientSearch:
         """Whether no task has a place on any node, so that no domain need be tried; their verdicts say why."""
         session, top = self._session, self._session.cluster.hyper_nodes.top
         for sub_job, tasks in pending.items():
-            session.clear_failed_roles(sub_job)
+            session.attempts.clear_failed_roles(sub_job)
             for task in reversed(tasks):
                 place = self._find_place(session, sub_job, task, top)
                 if isinstance(place, Place):
@@ -150,7 +150,7 @@ class GradientSearch:
             left = pending.copy()
             if self._place_in(trial, job, left, domain, compared=False) is None:
                 return False
-            self._session.widen(job, domain)
+            self._session.topology.widen(job, domain)
             trial.keep()
         pending.become(left)
         return True
@@ -160,7 +160,7 @@ class GradientSearch:
     ) -> float | None:
         """Place sub-groups until the job is ready; what their domains are worth, none if it cannot start."""
         session = self._session
-        session.forget_verdicts(job)
+        session.attempts.forget_verdicts(job)
         total = 0.0
         while pending:
             sub_job, tasks = pending.pop()
@@ -200,10 +200,10 @@ class GradientSearch:
         If their scores are compared with those of others, they are what they are among the domains that serve.
         """
         session, needed = self._session, self._session.rules.tasks_needed(sub_job)
-        gradients = session.gradients(sub_job, root, self._purpose)
+        gradients = session.topology.gradients(sub_job, root, self._purpose)
         groups = [[domain for domain in group if room.most(domain) >= needed] for group in gradients]
         if not any(groups):
-            session.without_domain[sub_job.job] = sub_job
+            session.attempts.without_domain[sub_job.job] = sub_job
         for roomy in groups:
             left = roomy
             if compared and len(roomy) > 1:
@@ -214,7 +214,7 @@ class GradientSearch:
                 left.remove(offer.domain)
 
     def _best(self, sub_job: SubJob, domains: Sequence[Domain]) -> Offer:
-        scores = self._session.domain_scores(sub_job, domains)
+        scores = self._session.topology.domain_scores(sub_job, domains)
         best = max(domains, key=lambda domain: scores.get(domain.name, 0.0))
         return Offer(best, scores.get(best.name, 0.0))
 
@@ -229,13 +229,13 @@ class GradientSearch:
         with self._session.statement() as trial:
             if not self._placed(trial, sub_job, left, domain):
                 return False
-            self._session.widen(sub_job, domain)
+            self._session.topology.widen(sub_job, domain)
             trial.keep()
         tasks[:] = left
         return True
 
     def _placed(self, trial: Statement, sub_job: SubJob, tasks: list[Task], domain: Domain) -> bool:
-        self._session.clear_failed_roles(sub_job)
+        self._session.attempts.clear_failed_roles(sub_job)
         return self._place_tasks(self._session, trial, sub_job, tasks, domain) and len(trial) > 0
 
     # -- a job with one sub-group
@@ -243,7 +243,7 @@ class GradientSearch:
     def _settle_best_offer(self, job: Job, pending: PendingTasks, domains: Sequence[Domain]) -> bool:
         """Place a job in the domain with the best offer; a domain whose offer does not serve makes its next."""
         session = self._session
-        session.forget_verdicts(job)
+        session.attempts.forget_verdicts(job)
         (sub_job, tasks), *_ = pending.items()
         room, number = self._capacity.of_usable_nodes(tasks), count()
         alike = len({(task.shape, task.role) for task in tasks}) == 1
@@ -254,13 +254,17 @@ class GradientSearch:
                 heapq.heappush(waiting, (-offer.score, next(number), offer, domain, offers))
         while waiting:
             _, order, offer, domain, offers = heapq.heappop(waiting)
-            refused = session.refused_moves
+            refused = session.journal.refused_moves
             with session.statement() as trial:
                 if self._settle_sub_job(sub_job, tasks, offer.domain) and self._can_start(job):
-                    session.widen(job, domain)
+                    session.topology.widen(job, domain)
                     trial.keep()
                     return True
-            if alike and not session.failed_roles(sub_job) and session.refused_moves == refused:
+            if (
+                alike
+                and not session.attempts.failed_roles(sub_job)
+                and session.journal.refused_moves == refused
+            ):
                 # nodes took all that its queue may have
                 self._held_by_queue = job
                 return False
@@ -292,7 +296,9 @@ class DomainCapacity:
 
     def of_usable_nodes(self, tasks: Sequence[Task]) -> TaskRoom:
         """The same by what they request and by the nodes that they may use at all; it costs more."""
-        return self._room(tasks, [(task.shape, self._session.shape_key(task)) for task in tasks], usable=True)
+        return self._room(
+            tasks, [(task.shape, self._session.placement.key(task)) for task in tasks], usable=True
+        )
 
     def _room(self, tasks: Sequence[Task], keys: Sequence[Hashable], usable: bool = False) -> TaskRoom:
         moment = (self._cluster.columns.clock, self._cluster.hyper_nodes.version)
@@ -302,7 +308,7 @@ class DomainCapacity:
             if key not in self._slots:
                 by_node = slots(task.shape, self._cluster.columns.future_idle, len(self._cluster.tasks))
                 if usable:
-                    by_node *= self._session.usable(task)
+                    by_node *= self._session.evaluation(task).allowed
                 self._slots[key] = (by_node, self._cluster.hyper_nodes.lookup.sums(by_node))
         parts = [(*self._slots[key], count) for key, count in Counter(keys).items()]
         return TaskRoom(self._cluster, parts, _reserved(self._cluster, tasks))

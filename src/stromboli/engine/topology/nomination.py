@@ -20,7 +20,7 @@ def place_nominated(session: Session, sub_job: SubJob, tasks: list[Task], root: 
     domain = session.cluster.hyper_nodes.domain(sub_job.nominated_hyper_node)
     with session.statement() as trial:
         if domain is not None and root.contains(domain) and _place_all(session, trial, tasks, domain):
-            session.widen(sub_job, domain)
+            session.topology.widen(sub_job, domain)
             tasks.clear()
             trial.keep()
             return True
@@ -38,8 +38,8 @@ def forget_nomination(session: Session, sub_job: SubJob, tasks: Iterable[Task]) 
 def _clear(session: Session, target: SubJob | Task, field: str) -> None:
     """Clear a field now, and also for later cycles, should the statement around be taken back."""
     if getattr(target, field):
-        session.update(target, field, "")
-        session.write(target, field, "")
+        session.journal.update(target, field, "")
+        session.deferred.write(target, field, "")
 
 
 def _place_all(session: Session, trial: Statement, tasks: list[Task], domain: Domain) -> bool:

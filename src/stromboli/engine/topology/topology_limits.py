@@ -1,17 +1,25 @@
-"""How far apart the tasks of a job may be, as a tier (spec 01 7.3)."""
+"""How far apart the tasks of a job may be (spec 01 7.3): its highest tier or its label, and the domains that remain."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
-from stromboli.engine.topology.label_topology import label_key
 from stromboli.model.job import Job, SubJob
-from stromboli.model.topology.domain import LABEL_TIER
+from stromboli.model.status import ALLOCATED_CLASS, Status
+from stromboli.model.topology.domain import LABEL_TIER, label_domains
 
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import NetworkTopology
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.node_columns import Columns, Node
+    from stromboli.model.task import Task
+    from stromboli.model.topology.domain import Domain
     from stromboli.model.topology.hyper_node_tree import HyperNodeTree
+
+HOLDS_ROOM = tuple(status for status in Status if ALLOCATED_CLASS[status])
+PLACED = (*HOLDS_ROOM, Status.PIPELINED)
 
 
 def highest_tier(tree: HyperNodeTree, unit: Job | SubJob) -> int | None:
@@ -43,3 +51,47 @@ def _hard_tier(tree: HyperNodeTree, topology: NetworkTopology) -> int | None:
     if topology.highest_tier_allowed is not None:
         return topology.highest_tier_allowed
     return tree.tier_of_name.get(topology.highest_tier_name)
+
+
+def label_key(unit: Job | SubJob) -> str:
+    """The label whose value all nodes of a native group must share; empty if it asks for none.
+
+    Kubernetes honours this without a plugin, and so does the engine.
+    """
+    job = unit.job if isinstance(unit, SubJob) else unit
+    return job.native.topology_key if job.native is not None else ""
+
+
+def placed(unit: Job | SubJob, statuses: tuple[Status, ...] = PLACED) -> Iterator[Task]:
+    """The tasks of a job or a sub-group with one of these statuses."""
+    if not isinstance(unit, SubJob):
+        for status in statuses:
+            yield from unit.by_status[status]
+    elif any(unit.counts[status] for status in statuses):
+        yield from (task for task in unit.tasks if task.status in statuses)
+
+
+def possible_domains(
+    cluster: Cluster,
+    unit: Job | SubJob,
+    without: Task | None = None,
+    statuses: tuple[Status, ...] = PLACED,
+) -> list[Domain]:
+    """The domains up to the highest tier allowed that contain all nodes of a job or a sub-group."""
+    limit = highest_tier(cluster.hyper_nodes, unit)
+    nodes = [task.node for task in placed(unit, statuses) if task is not without and task.node is not None]
+    if key := label_key(unit):
+        return possible_label_domains(cluster.columns, key, nodes)
+    known = [node.row for node in nodes if node.row >= 0]  # a node that is lost has no place in the tree
+    if limit is None or (nodes and not known):
+        return []
+    return [domain for domain in cluster.hyper_nodes.containing(known) if domain.tier <= limit]
+
+
+def possible_label_domains(columns: Columns, key: str, nodes: Sequence[Node]) -> list[Domain]:
+    """The domains that have all nodes on which a group is; none if these are in several, or all lost."""
+    domains = label_domains(columns, key).by_value
+    if not nodes:
+        return list(domains.values())
+    values = {node.labels.get(key) for node in nodes if node.row >= 0}
+    return [domain for value, domain in domains.items() if values == {value}]

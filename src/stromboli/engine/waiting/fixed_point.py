@@ -84,7 +84,7 @@ class FixedPoint:
         """A cycle has come to its end; `changed` if it decided more than what is told."""
         self._last = None
         cluster, reads = session.cluster, session.reads
-        if changed or reads.any or session.failures or session.left_out:
+        if changed or reads.any or session.failures or session.failed_jobs:
             return
         if all(isinstance(decision, WORDS) for decision in session.decisions):
             until = min(reads.until, cluster.reservations.next_moment)

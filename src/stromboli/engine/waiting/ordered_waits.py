@@ -1,8 +1,8 @@
-"""Jobs that wait where plugins hold some back for the sake of others: kept in order, and looked at all at once.
+"""Jobs that are parked in the order of their queues, where plugins hold some back for the sake of others.
 
-There it matters who is the first that finds no room, so nobody can be passed over unseen. Jobs that wait for room
-alone are asleep until something about them changes: sorted by queue, and as columns. In `allocate` the first of each
-queue has its turn, then the next; once plugins say who may overtake, only those of the others that also may fit.
+There it matters which job is the first that finds no capacity, so no job may be passed over. Jobs that need capacity
+alone are parked until something about them changes: sorted by queue, and as columns. In `allocate` the first of each
+queue has its turn, then the next; once plugins report which jobs may overtake, only those that may and could fit.
 """
 
 from __future__ import annotations
@@ -13,16 +13,10 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stromboli.api import names
-from stromboli.engine.waiting.room_waits import (
-    VICTIM_POINTS,
-    LastAttempt,
-    RoomWaits,
-    attempt_of,
-    waits_for_room,
-)
-from stromboli.engine.waiting.waiting_columns import WaitingColumns
+from stromboli.engine.waiting.room_waits import LastAttempt, attempt_of, needs_capacity_alone
 from stromboli.model.status import Status
 from stromboli.model.time_limits import QueueLimits, longest_limit
 
@@ -30,23 +24,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from stromboli.engine.order import JobsByQueue
+    from stromboli.engine.pending_tasks import PendingTasks
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.waiting_columns import Bools
+    from stromboli.engine.waiting.room_waits import Pending, RoomBound
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job
+    from stromboli.model.node_columns import Ints
     from stromboli.model.queue import Queue
+    from stromboli.model.shape import Shape
+    from stromboli.model.task import Task
 
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Entry = tuple[tuple[Any, ...], int]
-SPARE_SHAPES = 64
-"""So many shapes more than jobs wait are remembered before those are forgotten that nobody waits with."""
-EVICTING = frozenset((*VICTIM_POINTS, "gangpreempt", "gangreclaim"))
+FIRST_SLOTS = 64
+SLACK = 1 + 1e-12
+"""Sums are floats here: a job may seem to fit that does not, never the other way round."""
 
 
-class OrderedWaits(RoomWaits):
-    """The jobs that wait, by queue and order."""
+class ParkedJobs:
+    """The parked jobs, by queue and order, and those that are not parked."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.columns = WaitingColumns()
         self._entries: dict[Queue, list[Entry]] = {}
         self._keys: dict[Job, tuple[Queue, Entry]] = {}
@@ -62,13 +61,18 @@ class OrderedWaits(RoomWaits):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def unreported(self, session: Session) -> Iterable[Job]:
-        return session.cluster.unsettled.keys() - self._keys.keys()
+    def attempt(self, job: Job) -> LastAttempt | None:
+        """What a parked job met when it was last tried."""
+        return self._attempts.get(job)
 
-    # -- who is awake
+    def shapes(self) -> Iterator[Shape]:
+        """The shapes of parked jobs' tasks."""
+        return (task.shape for task in self.columns.tasks if task is not None)
+
+    # -- parking
 
     def open(self, cluster: Cluster) -> None:
-        super().open(cluster)
+        """When a session opens: unpark jobs that changed since the last one, and all jobs if a node changed."""
         self._had_turn.clear()
         if self._limits.update(cluster, cluster.dirty) or cluster.dirty.everything or cluster.dirty.nodes:
             self.columns, self._entries, self._keys, self._attempts = WaitingColumns(), {}, {}, {}
@@ -77,12 +81,14 @@ class OrderedWaits(RoomWaits):
             }
         else:
             for job in cluster.touched:
-                self._wake_up(job)
+                self._unpark(job)
 
-    def _list_others(self, cluster: Cluster, anew: bool) -> None:
-        """They are not listed: jobs that are asleep here are among those that base methods look at."""
+    def unpark(self, jobs: Iterable[Job]) -> None:
+        """Unpark those of these jobs that are parked."""
+        for job in [job for job in jobs if job in self._keys]:
+            self._unpark(job)
 
-    def _wake_up(self, job: Job) -> None:
+    def _unpark(self, job: Job) -> None:
         self._awake[job] = None
         known = self._keys.pop(job, None)
         if known is not None:
@@ -94,48 +100,24 @@ class OrderedWaits(RoomWaits):
             self.columns.remove(job)
             self._attempts.pop(job, None)
 
-    def awake(self, session: Session) -> list[Job]:
-        backlog = session.cluster.backlog
-        admitted = (job for job in self._awake if not job.waits_for_queue)
-        return [job for job in admitted if job in backlog or lacks_pods(job)]
-
-    def turns(self, session: Session) -> OrderedTurns:
-        """Who has a turn in `allocate`, one after the other."""
-        return OrderedTurns(session, self)
-
-    def note_turn(self, job: Job) -> None:
-        """A job has its turn: plugins hear of it if it finds no room."""
-        self._had_turn.add(job)
-        slot = self.columns.slots.get(job)
-        if slot is not None:
-            self.columns.had_turn[slot] = True
-
-    def worth_placing(self, session: Session) -> list[Job]:
-        return list(session.cluster.backlog)
-
-    # -- who sleeps
-
-    def close(self, session: Session) -> None:
+    def park(self, session: Session) -> None:
+        """When a session closes: park the jobs that it did not place."""
         cluster = session.cluster
-        for job in [job for job in cluster.dirty.jobs if job in self._keys]:
-            self._wake_up(job)
-        if not EVICTING.isdisjoint(session.policy.actions):
-            super().close(session)
-        elif len(self.bound) > len(self.columns) + SPARE_SHAPES:
-            self.bound.keep(task.shape for task in self.columns.tasks if task is not None)
         sorts = not session.rules.job_order_follows_all
         for job in {**self._awake, **cluster.dirty.jobs}:
             if lacks_pods(job):
                 self._awake[job] = None
             elif job not in cluster.backlog:
                 self._awake.pop(job, None)
-            elif job in session.uncommitted.promised:
-                self._awake[job] = None  # it is tried until the room that it was promised is free
-            elif sorts and waits_for_room(session, job):
-                with suppress(*session.confined):  # whoever fails here fails over the job, and is named then
-                    self._fall_asleep(session, job)
+            elif job in session.attempts.uncommitted.promised:
+                self._awake[job] = None  # it is tried until the capacity that it was promised is free
+            elif sorts and needs_capacity_alone(session, job):
+                with suppress(
+                    *session.confined
+                ):  # a plugin that fails here is reported when the job is tried
+                    self._park(session, job)
 
-    def _fall_asleep(self, session: Session, job: Job) -> None:
+    def _park(self, session: Session, job: Job) -> None:
         queue, pending = job.queue, job.by_status[Status.PENDING]
         if queue is None:
             return
@@ -150,21 +132,30 @@ class OrderedWaits(RoomWaits):
         self._attempts[job] = attempt_of(session, job)
         self._awake.pop(job, None)
 
-    def recall(self, session: Session, job: Job) -> None:
-        attempt = self._attempts.get(job)
-        if attempt is None:
-            super().recall(session, job)
-        elif job not in session.verdicts:
-            self.restore(session, job, attempt)
+    # -- turns
 
-    # -- for the turns
+    def awake(self, cluster: Cluster) -> list[Job]:
+        """The admitted jobs that are not parked, those without pods among them."""
+        admitted = (job for job in self._awake if not job.waits_for_queue)
+        return [job for job in admitted if job in cluster.backlog or lacks_pods(job)]
+
+    def turns(self, session: Session, bound: RoomBound, pending: Pending) -> OrderedTurns:
+        """The jobs that have a turn in `allocate`, one after the other."""
+        return OrderedTurns(session, self, bound, pending)
+
+    def note_turn(self, job: Job) -> None:
+        """When a job has its turn: plugins know of it if it finds no capacity."""
+        self._had_turn.add(job)
+        slot = self.columns.slots.get(job)
+        if slot is not None:
+            self.columns.had_turn[slot] = True
 
     def queues(self) -> list[Queue]:
-        """The queues in which jobs are asleep."""
+        """The queues of parked jobs."""
         return list(self._entries)
 
     def nth(self, queue: Queue, place: int) -> Job | None:
-        """The job at a place among those that are asleep in a queue."""
+        """The parked job at a place of a queue."""
         entries = self._entries.get(queue, ())
         return self.columns.jobs[entries[place][1]] if place < len(entries) else None
 
@@ -175,14 +166,18 @@ def lacks_pods(job: Job) -> bool:
 
 
 class OrderedTurns:
-    """Turns of the jobs that are awake and, queue by queue, of those that are asleep."""
+    """Turns of the jobs that are not parked and, queue by queue, of those that are."""
 
-    def __init__(self, session: Session, waits: OrderedWaits):
+    def __init__(self, session: Session, parked: ParkedJobs, bound: RoomBound, pending: Pending):
         self._session = session
-        self._waits = waits
-        self._places = dict.fromkeys(waits.queues(), 0)
+        self._parked = parked
+        self._bound = bound
+        self._find_pending = pending
+        self._left: dict[Job, PendingTasks] = {}
+        """The tasks that are left of jobs with another turn."""
+        self._places = dict.fromkeys(parked.queues(), 0)
         self._next: dict[Queue, Job] = {}
-        """The job of each queue that is asleep and whose turn is next."""
+        """The parked job of each queue whose turn is next."""
         self._jobs: JobsByQueue = session.jobs_by_queue(())
         self._chosen = False
         self._clock = -1
@@ -191,32 +186,33 @@ class OrderedTurns:
         self._overused: list[Queue] = []
         self._had_first_turn: Job | None = None
         """The job to which a start was promised before, until it is to have another turn."""
-        self.only_promises = False
-        """Whether these are turns of queues that have had their share: their jobs may be promised a start, no more."""
+        self._only_promises = False
+        """Whether these are turns of queues that have had their share: their jobs may only be promised a start."""
 
     def __iter__(self) -> Iterator[Job]:
-        session, waits = self._session, self._waits
+        session, parked = self._session, self._parked
         first = [job for queue in self._places if (job := self._advance(queue)) is not None]
-        waiting = [*waits.awake(session), *first]
+        waiting = [*parked.awake(session.cluster), *first]
         jobs = self._jobs = session.jobs_by_queue(waiting)
         promised = self._promised_before(waiting)
         if promised is not None:
             self._had_first_turn = promised
-            waits.note_turn(promised)
+            parked.note_turn(promised)
             yield promised
             self._choose(jobs)
             self._follow(jobs, promised)
         yield from self._turns_of(jobs, self._is_overused)
-        self.only_promises = True
+        self._only_promises = True
         for queue in self._overused:
             jobs.restore(queue)
         yield from self._turns_of(jobs, None)
 
     def _promised_before(self, waiting: Iterable[Job]) -> Job | None:
-        """The job that keeps its place before others, whatever became of the shares by which queues are ordered.
+        """The job that keeps its place before others, even if the shares by which queues are ordered have changed.
 
-        Else it would lose its nodes as soon as they are free: the queues of those that held them then come first.
-        None if a job of a higher priority waits, or one that runs below its minimum, or its queue has had its share.
+        Otherwise it would lose its nodes as soon as they are free: the queues whose jobs held them then come first.
+        None if a job of a higher priority is pending, or one that runs below its minimum, or its queue has had its
+        share.
         """
         session, needs = self._session, self._session.needs
         job = session.rules.promised_before()
@@ -241,15 +237,14 @@ class OrderedTurns:
         return overused
 
     def _turns_of(self, jobs: JobsByQueue, skip: Callable[[Queue], bool] | None) -> Iterator[Job]:
-        waits = self._waits
         for queue, job in jobs.turns(skip):
-            sleeping = self._next.get(queue) is job
+            was_parked = self._next.get(queue) is job
             if job is not self._had_first_turn:
-                waits.note_turn(job)
+                self._parked.note_turn(job)
                 yield job
             if not self._chosen:
                 self._choose(jobs)
-            if sleeping:
+            if was_parked:
                 self._follow(jobs, job)
 
     def _follow(self, jobs: JobsByQueue, job: Job) -> None:
@@ -262,7 +257,7 @@ class OrderedTurns:
 
     def _advance(self, queue: Queue) -> Job | None:
         place = self._places[queue]
-        job = self._waits.nth(queue, place)
+        job = self._parked.nth(queue, place)
         self._places[queue] = place + 1
         if job is None:
             self._next.pop(queue, None)
@@ -271,8 +266,8 @@ class OrderedTurns:
         return job
 
     def _choose(self, jobs: JobsByQueue) -> None:
-        """Once plugins say who may overtake: let those have their turns."""
-        columns = self._waits.columns
+        """Once plugins report which jobs may overtake: give those their turns."""
+        columns = self._parked.columns
         slots = self._session.rules.may_overtake(columns)
         if slots is None:
             return
@@ -282,29 +277,115 @@ class OrderedTurns:
             if job is not None:
                 jobs.push(job)
 
-    def push(self, job: Job) -> None:
-        """Let a job have another turn."""
+    def pending(self, job: Job) -> PendingTasks | None:
+        left = self._left.get(job)
+        return self._find_pending(job) if left is None else left
+
+    def push(self, job: Job, pending: PendingTasks) -> None:
         if job is self._had_first_turn:
             self._had_first_turn = None
+        self._left[job] = pending
         self._jobs.push(job)
 
-    def may_fit(self, job: Job) -> bool:
-        """Whether there could be room for a job, by a bound that is never too low."""
-        waits, session = self._waits, self._session
-        slot = waits.columns.slots.get(job)
+    def may_start(self, job: Job) -> bool:
+        """Whether there could be capacity for a job, by a bound that is never too low."""
+        if self._only_promises:
+            return False
+        columns, session = self._parked.columns, self._session
+        slot = columns.slots.get(job)
         if slot is None:
             return True
-        task, needed, queue = waits.columns.tasks[slot], waits.columns.needed(slot), job.queue
+        task, needed, queue = columns.tasks[slot], columns.needed(slot), job.queue
         if not self._fits()[slot] or task is None or queue is None:
             return False
         kind = (queue, task.shape, needed, job.has_started)
         if kind not in self._refused and not session.rules.may_allocate(queue, task, needed):
             self._refused.add(kind)
-        return kind not in self._refused and waits.bound.may_take(session, task, needed, True)
+        return kind not in self._refused and self._bound.may_take(session, task, needed, True)
 
     def _fits(self) -> Bools:
         columns = self._session.cluster.columns
         if self._clock != columns.clock:
             self._clock = columns.clock
-            self._may_fit = self._waits.columns.may_fit(columns.future_idle)
+            self._may_fit = self._parked.columns.may_fit(columns.future_idle)
         return self._may_fit
+
+
+class WaitingColumns:
+    """What parked jobs need and how long they run at most, as columns by slot; unused slots need infinitely much."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job | None] = [None] * FIRST_SLOTS
+        """The job of each slot."""
+        self.tasks: list[Task | None] = [None] * FIRST_SLOTS
+        """One of its tasks, all of which are alike."""
+        self.slots: dict[Job, int] = {}
+        """The slot of each job."""
+        self._requests: Floats = np.full((FIRST_SLOTS, 0), inf)
+        self._needed: Floats = np.ones(FIRST_SLOTS)
+        self.limits: Floats = np.full(FIRST_SLOTS, inf)
+        """Seconds that each job runs at most; infinity if unknown."""
+        self.had_turn: Bools = np.ones(FIRST_SLOTS, dtype=bool)
+        """Whether each job has had a turn since it is pending; none has while its queue has had its share."""
+        self._unused = list(range(FIRST_SLOTS))[::-1]
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def add(self, job: Job, task: Task, needed: int, limit: float, dims: int, had_turn: bool = True) -> int:
+        """Add a job that needs so many tasks to start."""
+        if dims > self._requests.shape[1]:
+            self._widen(dims)
+        if not self._unused:
+            self._grow()
+        slot = self._unused.pop()
+        self.jobs[slot], self.tasks[slot], self.slots[job] = job, task, slot
+        self._requests[slot] = task.shape.dense(dims)
+        self._needed[slot], self.limits[slot], self.had_turn[slot] = needed, limit, had_turn
+        return slot
+
+    def remove(self, job: Job) -> None:
+        slot = self.slots.pop(job)
+        self.jobs[slot] = self.tasks[slot] = None
+        self._requests[slot] = inf
+        self.had_turn[slot] = True
+        self._unused.append(slot)
+
+    def needed(self, slot: int) -> int:
+        """How many tasks the job of a slot needs to start."""
+        return int(self._needed[slot])
+
+    def _widen(self, dims: int) -> None:
+        more = np.zeros((len(self.jobs), dims - self._requests.shape[1]))
+        if not self._requests.shape[1]:
+            more[:] = inf
+        self._requests = np.hstack((self._requests, more))
+
+    def _grow(self) -> None:
+        count = len(self.jobs)
+        self.jobs += [None] * count
+        self.tasks += [None] * count
+        self._requests = np.vstack((self._requests, np.full((count, self._requests.shape[1]), inf)))
+        self._needed = np.concatenate((self._needed, np.ones(count)))
+        self.limits = np.concatenate((self.limits, np.full(count, inf)))
+        self.had_turn = np.concatenate((self.had_turn, np.ones(count, dtype=bool)))
+        self._unused = list(range(count, 2 * count))[::-1]
+
+    def may_fit(self, free: Ints) -> Bools:
+        """Which jobs could start with what is free on nodes, by slot: a task on the emptiest, all on all of them."""
+        dims = self._requests.shape[1]
+        if not dims or not free.shape[1]:
+            return np.zeros(len(self.jobs), dtype=bool)
+        positive = np.maximum(free[:dims], 0)
+        largest, total = positive.max(axis=1), positive.sum(axis=1, dtype=np.float64) * SLACK
+        fitting: Bools = np.ones(len(self.jobs), dtype=bool)
+        for dim in range(dims):
+            column = self._requests[:, dim]
+            fitting &= column <= largest[dim]
+            if free.shape[1] > 1 or self._any_gang:
+                fitting &= column * self._needed <= total[dim]
+        return fitting
+
+    @property
+    def _any_gang(self) -> bool:
+        return bool(self._needed.max() > 1)

@@ -1,20 +1,20 @@
-"""Jobs that wait for more room than there is: nobody tries them again until there is more, or they change.
+"""Jobs that need more capacity than there is: they are parked until there is more, or until they change.
 
 After a cycle in which a job was not placed, it is known how many tasks it needs to start, and how many like these the
 limits of its queue and the nodes that it may use could take at most. As long as that is fewer, trying it must fail,
-whatever filters and orders say. This is asked anew before every action, for all jobs of a kind at once: with what is
-free, or with what could be evicted for them, whatever limits say then. A job of which anything changed (pods, group,
-priority, queue) is tried at once, and all are when nodes come, go or change.
+whatever filters and orders decide. This is computed anew before every action, for all jobs of a kind at once: with what
+is free, or with what could be evicted for them, whatever the limits are then. A job of which anything changed (pods,
+group, priority, queue) is tried at once, and all are when nodes are added, removed or changed.
 
-What is told about a job that is not tried is what it met when it was last tried.
+What is reported about a job that is not tried is what it met when it was last tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,11 +22,11 @@ from stromboli.engine.placement.node_fit import SlotCount
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from stromboli.engine.attempts import TentativePlacement
+    from stromboli.engine.pending_tasks import PendingTasks
     from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session
-    from stromboli.engine.transaction import TentativePlacement
+    from stromboli.engine.waiting.ordered_waits import ParkedJobs
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job, SubJob
     from stromboli.model.node_columns import Columns
@@ -36,10 +36,13 @@ if TYPE_CHECKING:
 
 VICTIM_POINTS = {"preempt": "preemptable", "reclaim": "reclaimable"}
 """The actions that evict for each task, and where plugins vote on their victims."""
+EVICTING = frozenset((*VICTIM_POINTS, "gangpreempt", "gangreclaim"))
+SPARE_SHAPES = 64
+"""So many shapes more than parked jobs are remembered before those without parked jobs are forgotten."""
 
 
 class LastAttempt(NamedTuple):
-    """What a job met when it was last tried, for whoever asks why it waits."""
+    """What a job met when it was last tried, to explain why it waits."""
 
     verdicts: dict[Task, Verdict]
     tentative: dict[Task, TentativePlacement]
@@ -49,7 +52,7 @@ class LastAttempt(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class WaitGroup:
-    """Jobs of a kind: none of them differs from the others in what decides whether there could be room for it."""
+    """Jobs of a kind: alike in all that decides whether there could be capacity for them."""
 
     task: Task
     """A task of a job that is among them, all of whose tasks are like it."""
@@ -58,25 +61,70 @@ class WaitGroup:
     alike: bool
     """Whether their tasks are alike in all that filters read, and not in what they request alone."""
     within_limits: tuple[bool, bool]
-    """What the limits of their queue said when they were last tried; what they say now is for their users to read."""
+    """Whether they were within the limits of their queue when they were last tried; if it changes, it is reported."""
     jobs: dict[Job, LastAttempt] = field(default_factory=dict)
 
 
-class RoomWaits:
-    """The jobs that wait for more room than there is, kind by kind."""
+class Turns(Protocol):
+    """The jobs that `allocate` tries, one after the other."""
 
-    def __init__(self) -> None:
+    def __iter__(self) -> Iterator[Job]: ...
+
+    def pending(self, job: Job) -> PendingTasks | None:
+        """What is left to place of the job whose turn it is; none if it may not be scheduled."""
+
+    def may_start(self, job: Job) -> bool:
+        """Whether the job whose turn it is may be placed; if not, plugins may only promise it capacity."""
+
+    def push(self, job: Job, pending: PendingTasks) -> None:
+        """Give a job another turn, for the tasks that are left."""
+
+
+Pending = Callable[["Job"], "PendingTasks | None"]
+"""What there is to place of a job; none if it may not be scheduled."""
+
+
+class QueueTurns:
+    """Turns in the order of the policy, without the jobs for which there cannot be enough capacity."""
+
+    def __init__(self, session: Session, jobs: Iterable[Job], pending: Pending):
+        self._pending = {job: tasks for job in jobs if (tasks := pending(job))}
+        self._jobs = session.jobs_by_queue(self._pending)
+        self._overused = session.rules.overused
+
+    def __iter__(self) -> Iterator[Job]:
+        return (job for _, job in self._jobs.turns(skip=self._overused))
+
+    def pending(self, job: Job) -> PendingTasks | None:
+        return self._pending[job]
+
+    def may_start(self, job: Job) -> bool:
+        return True
+
+    def push(self, job: Job, pending: PendingTasks) -> None:
+        self._jobs.push(job)
+
+
+class RoomWaits:
+    """The jobs that need more capacity than there is, kind by kind.
+
+    Where plugins need to know of each job that finds none (`no_room`), jobs are also parked in the order of their
+    queues, and `parked` decides which of them have a turn.
+    """
+
+    def __init__(self, parked: ParkedJobs | None = None) -> None:
+        self.parked = parked
         self._groups: dict[Hashable, WaitGroup] = {}
         self._of_job: dict[Job, Hashable] = {}
         self._others: dict[Job, None] | None = None
         """All others of the backlog and of the unsettled jobs, but for those that changed since.
 
-        A cycle with one change walks these, and not the whole backlog. None: not listed.
+        A cycle with one change walks these, and not the whole backlog. None: not listed, as where jobs are `parked`.
         """
         self.bound = RoomBound()
 
     def copy(self) -> RoomWaits:
-        """The same jobs, to be woken by themselves."""
+        """The same jobs, to be unparked independently of these; without the order of their queues."""
         waits = RoomWaits()
         waits._groups = {key: replace(group, jobs=dict(group.jobs)) for key, group in self._groups.items()}
         waits._of_job = dict(self._of_job)
@@ -84,13 +132,15 @@ class RoomWaits:
         return waits
 
     def __contains__(self, job: Job) -> bool:
-        return job in self._of_job
+        return job in (self._of_job if self.parked is None else self.parked)
 
     def __len__(self) -> int:
-        return len(self._of_job)
+        return len(self._of_job if self.parked is None else self.parked)
 
     def unreported(self, session: Session) -> Iterable[Job]:
         """The unsettled jobs of which something new may be known, as they may be tried."""
+        if self.parked is not None:
+            return [job for job in session.cluster.unsettled if job not in self.parked]
         return self._not_waiting(session, session.cluster.unsettled)
 
     def note_unsettled(self, job: Job) -> None:
@@ -101,14 +151,17 @@ class RoomWaits:
     # -- who is tried
 
     def open(self, cluster: Cluster) -> None:
-        """A session opens: forget all of which anything changed since the last one; with a node, that is everybody."""
+        """When a session opens: unpark jobs that changed since the last one, and all jobs if a node changed."""
         anew = cluster.dirty.everything or cluster.dirty.nodes
         if anew:
             self._groups.clear()
             self._of_job.clear()
         else:
             self.wake(cluster.touched)
-        self._list_others(cluster, anew)
+        if self.parked is not None:
+            self.parked.open(cluster)
+        else:
+            self._list_others(cluster, anew)
 
     def _list_others(self, cluster: Cluster, anew: bool) -> None:
         backlog, unsettled, waiting = cluster.backlog, cluster.unsettled, self._of_job
@@ -120,11 +173,13 @@ class RoomWaits:
                 job: None for job in known if (job in backlog or job in unsettled) and job not in waiting
             }
 
-    def worth_placing(self, session: Session) -> list[Job]:
-        """The jobs with something to place, less those for which there is no room; in which order does not matter."""
+    def turns(self, session: Session, pending: Pending) -> Turns:
+        """The jobs that `allocate` tries."""
+        if self.parked is not None:
+            return self.parked.turns(session, self.bound, pending)
         for group in self._helped(session, lambda group: self._may_take(session, group)):
             self.wake(list(group.jobs))
-        return self.awake(session)
+        return QueueTurns(session, self.awake(session), pending)
 
     def _may_take(self, session: Session, group: WaitGroup) -> bool:
         if _within_limits(session, group.task) != group.within_limits:
@@ -150,7 +205,9 @@ class RoomWaits:
         return [group for group in self._groups.values() if not self._is_hopeless(session, group, may_help)]
 
     def awake(self, session: Session) -> list[Job]:
-        """The jobs with something to place, less those that wait for room and for nothing else."""
+        """The jobs with something to place, less those that are parked."""
+        if self.parked is not None:
+            return self.parked.awake(session.cluster)
         return self._not_waiting(session, session.cluster.backlog)
 
     def _not_waiting(self, session: Session, jobs: dict[Job, None]) -> list[Job]:
@@ -163,7 +220,7 @@ class RoomWaits:
         try:
             return not may_help(group)
         except session.confined:
-            return False  # whoever fails here will fail over each of these jobs, and be named
+            return False  # a plugin that fails here fails over each of these jobs, and is reported then
 
     def wake(self, jobs: Iterable[Job]) -> None:
         """Try these jobs again."""
@@ -177,7 +234,7 @@ class RoomWaits:
                 changed[key] = None
         for key in changed:
             group = self._groups[key]
-            if group.jobs:  # whoever left may be of another kind now
+            if group.jobs:  # the first job may have been unparked
                 group.task = _first_pending(next(iter(group.jobs)))
             else:
                 del self._groups[key]
@@ -185,13 +242,27 @@ class RoomWaits:
     # -- who waits
 
     def close(self, session: Session) -> None:
-        """A session has come to its end: those that it found no room for wait, unless there could be some."""
+        """When a session closes: park the jobs for which it found no capacity, unless there could be some."""
+        if self.parked is None:
+            self._group(session)
+            return
+        self.parked.unpark(session.cluster.dirty.jobs)
+        if not EVICTING.isdisjoint(session.policy.actions):
+            self._group(session)
+        elif len(self.bound) > len(self.parked) + SPARE_SHAPES:
+            self.bound.keep(self.parked.shapes())
+        self.parked.park(session)
+
+    def _group(self, session: Session) -> None:
+        """Park jobs by their kinds."""
         moved = session.cluster.dirty.jobs
         earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved if job in self._of_job}
         self.wake(moved)
         for job in self._not_waiting(session, session.cluster.backlog):
-            if waits_for_room(session, job):
-                with suppress(*session.confined):  # whoever fails here fails over the job, and is named then
+            if needs_capacity_alone(session, job):
+                with suppress(
+                    *session.confined
+                ):  # a plugin that fails here is reported when the job is tried
                     self._note(session, job, earlier.get(job))
         self.bound.keep(group.task.shape for group in self._groups.values())
 
@@ -207,30 +278,31 @@ class RoomWaits:
                 return
             self._groups[kind] = group
         self._of_job[job] = kind
-        group.jobs[job] = attempt_of(session, job) if earlier is None or job in session.verdicts else earlier
+        group.jobs[job] = (
+            attempt_of(session, job) if earlier is None or job in session.attempts.verdicts else earlier
+        )
 
     def recall(self, session: Session, job: Job) -> None:
         """Let a session know what a job met when it was last tried, if it was not tried in this one."""
-        key = self._of_job.get(job)
-        if key is None or job in session.verdicts:
+        if job in session.attempts.verdicts:
             return
-        self.restore(session, job, self._groups[key].jobs[job])
-
-    @staticmethod
-    def restore(session: Session, job: Job, attempt: LastAttempt) -> None:
-        """Let a session know what a job met earlier."""
+        attempt = self.parked.attempt(job) if self.parked is not None else None
+        if attempt is None and (key := self._of_job.get(job)) is not None:
+            attempt = self._groups[key].jobs[job]
+        if attempt is None:
+            return
         if attempt.verdicts:
-            session.verdicts[job] = attempt.verdicts
-        session.tentative.update(attempt.tentative)
+            session.attempts.verdicts[job] = attempt.verdicts
+        session.attempts.tentative.update(attempt.tentative)
         if attempt.had_room is not None:
-            session.had_room[job] = attempt.had_room
+            session.attempts.had_room[job] = attempt.had_room
         if attempt.without_domain is not None:
-            session.without_domain[job] = attempt.without_domain
+            session.attempts.without_domain[job] = attempt.without_domain
 
 
-def waits_for_room(session: Session, job: Job) -> bool:
-    """Whether nothing but room could help a job, of one kind of task, and in one go."""
-    if job.waits_for_queue or job in session.objections or session.unmet(job):
+def needs_capacity_alone(session: Session, job: Job) -> bool:
+    """Whether a job has one kind of task and nothing but capacity could help it, in one go."""
+    if job.waits_for_queue or job in session.objections or session.requirements.unmet(job):
         return False
     if job.policies or job.reserved or job.counts[Status.PIPELINED] or job.pending_best_effort:
         return False
@@ -279,18 +351,19 @@ def _kind(session: Session, job: Job) -> Hashable | None:
     bounds = {(task.may_preempt, *(rules.bound(point, task).key for point in points)) for task in asked}
     if len(bounds) > 1:
         return None
-    read = session.shape_key(first) if alike else first.shape.id
+    read = session.placement.key(first) if alike else first.shape.id
     alone = job if job.allocated_count else None
     return (job.queue, read, alike, rules.tasks_needed(job), job.priority, alone, *bounds)
 
 
 def attempt_of(session: Session, job: Job) -> LastAttempt:
-    tentative = session.tentative
+    """What a job met in this session."""
+    tentative = session.attempts.tentative
     return LastAttempt(
-        session.verdicts.get(job, {}),
+        session.attempts.verdicts.get(job, {}),
         {task: tentative[task] for task in job.by_status[Status.PENDING] if task in tentative},
-        session.had_room.get(job),
-        session.without_domain.get(job),
+        session.attempts.had_room.get(job),
+        session.attempts.without_domain.get(job),
     )
 
 
@@ -339,7 +412,7 @@ class RoomBound:
         count = known.current(session.cluster.columns)
         if count.total < needed or not alike:
             return count.total >= needed
-        return int(count.by_row[session.usable(task)].sum()) >= needed
+        return int(count.by_row[session.evaluation(task).allowed].sum()) >= needed
 
     def keep(self, shapes: Iterable[Shape]) -> None:
         """Forget all other shapes."""

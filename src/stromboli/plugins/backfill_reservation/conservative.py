@@ -19,7 +19,7 @@ from stromboli.plugins.backfill_reservation.promised_starts import MAX_CELLS, MA
 from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch
 
 if TYPE_CHECKING:
-    from stromboli.engine.waiting.waiting_columns import Bools, WaitingColumns
+    from stromboli.engine.waiting.ordered_waits import Bools, WaitingColumns
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints
     from stromboli.model.task import Task
@@ -120,7 +120,7 @@ class ConservativeBackfill(PromisedStarts):
     def _by_amounts(self, job: Job, task: Task) -> Booking | None:
         assert self._profile is not None
         needed, limit = self.session.rules.tasks_needed(job), self._limit(job)
-        usable = np.flatnonzero(self.session.usable(task))
+        usable = np.flatnonzero(self.session.evaluation(task).allowed)
         slot = self._profile.earliest(task.shape, needed, limit, usable)
         return None if slot is None else self._booking(job, task.shape, needed, limit, usable, slot)
 

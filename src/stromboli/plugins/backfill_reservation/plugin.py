@@ -37,7 +37,7 @@ from stromboli.policy.arguments import arg
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import QueueSpec
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.waiting_columns import Bools, WaitingColumns
+    from stromboli.engine.waiting.ordered_waits import Bools, WaitingColumns
     from stromboli.model.amounts import Amounts
     from stromboli.model.cluster import Change, Dirty
     from stromboli.model.job import Job
@@ -156,7 +156,7 @@ class BackfillReservation(Plugin):
         if self._promise != self._last[1] or (last is not None and last.job is not self._head):
             for job in (self._head, last.job if last is not None else None):
                 if job is not None and job.visible:
-                    session.news[job] = None
+                    session.reports.news[job] = None
         self._report_shares(session)
         before, self._favoured = self._favoured, {self._head, *(each.job for each in self._shares.values())}
         if self._favoured != before and session.cluster.waiting:
@@ -172,7 +172,7 @@ class BackfillReservation(Plugin):
         jobs = [each.job for each in self._shares.values()]
         before, self._told = self._told, {job: self.promised(job) for job in jobs}
         changed = [job for job in before | self._told if before.get(job) != self._told.get(job)]
-        session.news.update(dict.fromkeys(job for job in changed if job.visible))
+        session.reports.news.update(dict.fromkeys(job for job in changed if job.visible))
 
     def _was_tried(self, reservation: StartReservation) -> bool:
         """Whether the places of a reservation were tried in this session: from its start on, once it is known."""
@@ -353,7 +353,7 @@ class BackfillReservation(Plugin):
         needed = self.session.rules.tasks_needed(job) if len(first_of_shape) == 1 else 1
         free = self.session.cluster.columns.future_idle
         return all(
-            int(slots(shape, free[:, self.session.usable(task)]).sum()) >= needed
+            int(slots(shape, free[:, self.session.evaluation(task).allowed]).sum()) >= needed
             for shape, task in first_of_shape.items()
         )
 

@@ -194,7 +194,7 @@ class PromisedStarts(BackfillReservation):
         for job, booking in self._bookings.items():
             if not booking.is_told:
                 booking.is_told = True
-                session.news[job] = None
+                session.reports.news[job] = None
         if self._to_improve or self._is_spent() or not self._trials.searches_left:
             session.has_come(float(np.nextafter(self._now, inf)))
         session.has_come(min([self._ends.next_end(), *self._starts_to_come()]))

@@ -130,7 +130,7 @@ class ReservationSearch:
             return self._kept(last)
         if start == inf:
             return None
-        usable = np.flatnonzero(self._session.usable(task))
+        usable = np.flatnonzero(self._session.evaluation(task).allowed)
         refused = is_refused_by_queue(self._session, job)
         if len(usable) == 1 and not refused:
             amounts = needed * task.shape.dense(len(self._columns.idle))
@@ -166,16 +166,19 @@ class ReservationSearch:
         task = self.plain_task(job)
         if task is None:
             return self.places_at(inf, job, attempt) is not None
-        room = slots(task.shape, self._columns.allocatable)[self._session.usable(task)]
+        room = slots(task.shape, self._columns.allocatable)[self._session.evaluation(task).allowed]
         return int(room.sum()) >= self._session.rules.tasks_needed(job)
 
     def plain_task(self, job: Job) -> Task | None:
         """One of the tasks of a job that nothing but amounts keeps waiting, all of which are alike; else none."""
         pending = job.by_status[Status.PENDING]
         first = next(iter(pending))
-        if job.policies or self._session.network_topology(job) is not None or job.reserved:
+        if job.policies or self._session.topology.tier_limit(job) is not None or job.reserved:
             return None
-        if self._session.cluster.ledgers_of(first.shape) or not self._session.goes_by_numbers(first):
+        if (
+            self._session.cluster.ledgers_of(first.shape)
+            or not self._session.evaluation(first).goes_by_numbers
+        ):
             return None
         if job.role_minimums or any(task.shape is not first.shape for task in pending):
             return None
@@ -185,7 +188,7 @@ class ReservationSearch:
 
     def _start_by_amounts(self, task: Task, needed: int) -> float:
         """The first moment at which nodes have room for so many tasks alike; infinity if there is none."""
-        usable = np.flatnonzero(self._session.usable(task))
+        usable = np.flatnonzero(self._session.evaluation(task).allowed)
         if len(usable) == 1:
             return self._start_on(int(usable[0]), task, needed)
         return self._first_moment(lambda free: int(slots(task.shape, free[:, usable]).sum()) >= needed)
@@ -264,7 +267,7 @@ class ReservationSearch:
             for rows, amounts in promised:
                 for row, amount in zip(rows.tolist(), amounts.T, strict=True):
                     vector = dict(enumerate(amount.tolist()))
-                    session.record(partial(self._columns.promise, row, vector, -1))
+                    session.journal.record(partial(self._columns.promise, row, vector, -1))
                     self._columns.promise(row, vector, 1)
             if not attempt():
                 return None
@@ -275,9 +278,9 @@ class ReservationSearch:
         """End a task in a rehearsal; devices come free when their claim does, so whoever holds some is leaving."""
         session = self._session
         if session.cluster.devices.concerns(task.shape.spec):
-            session.move(task, Status.RELEASING, task.node)
+            session.journal.move(task, Status.RELEASING, task.node)
         else:
-            session.move(task, Status.SUCCEEDED, None)
+            session.journal.move(task, Status.SUCCEEDED, None)
 
     # -- the result
 
@@ -305,7 +308,9 @@ class ReservationSearch:
         session = self._session
         shapes = {task.shape for task in places}
         ledgers = frozenset(ledger for shape in shapes for ledger in session.cluster.ledgers_of(shape))
-        alone = not all(session.goes_by_numbers(task) or _needs_no_company(task, ledgers) for task in places)
+        alone = not all(
+            session.evaluation(task).goes_by_numbers or _needs_no_company(task, ledgers) for task in places
+        )
         spare = self._free_at(start, rows) - amounts
         nodes = tuple(self._columns.nodes[row] for row in rows.tolist())
         return StartReservation(job, start, nodes, rows, amounts, spare, places, alone, ledgers)

@@ -390,7 +390,7 @@ class AdmittedPods:
     def __init__(self, session: Session):
         self._tasks: dict[Task, Queue] = {}
         self._reserved: dict[Queue, Amounts] = {}
-        self._ungated = session.ungated
+        self._ungated = session.journal.ungated
         self._counted = 0
         """How many of the tasks that were ungated in this session are counted."""
         for job in session.cluster.backlog:

@@ -170,10 +170,10 @@ class NetworkTopologyAware(Plugin):
     # -- HyperNodes to try
 
     def hyper_node_gradients(self, unit: Job | SubJob, root: Domain, purpose: str) -> Gradients:
-        highest_tier = self.session.network_topology(unit)
+        highest_tier = self.session.topology.tier_limit(unit)
         if highest_tier is None:
             return [[root]]
-        allocated = self.session.allocated_domain(unit)
+        allocated = self.session.topology.allocated_domain(unit)
         start = search_root(root, allocated, highest_tier)
         if start is None:
             return []
@@ -288,7 +288,7 @@ class NetworkTopologyAware(Plugin):
 
     def _gang_version(self, task: Task) -> Hashable:
         sub_job = task.sub_job
-        domain = self.session.allocated_domain(sub_job) if sub_job is not None else None
+        domain = self.session.topology.allocated_domain(sub_job) if sub_job is not None else None
         if sub_job is None or not self._decides(domain):
             return self._layout
         version = (self._layout, domain, len(sub_job.tasks), self._placed.by_leaf(sub_job))
@@ -303,7 +303,7 @@ class NetworkTopologyAware(Plugin):
 
     def _leaf_codes(self, task: Task, nodes: Nodes) -> Column:
         """The leaf of each node, where that decides anything: where all are the same, nothing is decided."""
-        if task.sub_job is None or not self._decides(self.session.allocated_domain(task.sub_job)):
+        if task.sub_job is None or not self._decides(self.session.topology.allocated_domain(task.sub_job)):
             return nodes.zeros()
         return nodes.pick(self._distances.of_row).astype(np.float64)
 
@@ -322,7 +322,7 @@ class NetworkTopologyAware(Plugin):
 
     def _closeness(self, sub_job: SubJob, nodes: Nodes, candidates: Column) -> Column:
         """How close nodes are to where the sub-group is; among the closest, leaves that have more of it."""
-        domain = self.session.allocated_domain(sub_job)
+        domain = self.session.topology.allocated_domain(sub_job)
         if domain is None:
             return nodes.zeros()
         leaves = nodes.pick(self._distances.of_row)

@@ -89,7 +89,7 @@ def _waits(session: Session, uid: str) -> bool:
 
 def _unreachable(session: Session) -> Iterator[ClaimUse]:
     """Allocated claims that kept a pod from nodes in this cycle."""
-    for verdicts in session.verdicts.values():
+    for verdicts in session.attempts.verdicts.values():
         for task, verdict in verdicts.items():
             if task.claims and any(reason.text == messages.NOT_AVAILABLE for reason in verdict.reasons):
                 yield from task_claims(session.cluster.devices, task)

@@ -98,7 +98,7 @@ class CycleRecord:
 def cycle_entry(number: int, outcome: Outcome) -> CycleEntry:
     """A cycle as an entry of its own."""
     session, counts = outcome.session, Counter(map(type, outcome.decisions))
-    let_in = len(session.let_in) if outcome.lost is None else 0
+    let_in = len(session.admitted) if outcome.lost is None else 0
     decided = let_in + sum(counts[kind] for kind in _NAMED)
     kind: CycleKind = "lost" if outcome.lost is not None else "decided" if decided else "idle"
     decisions = list(islice(_named(outcome), MOST_NAMED_DECISIONS)) if decided else []
@@ -117,7 +117,7 @@ def cycle_entry(number: int, outcome: Outcome) -> CycleEntry:
         moved=_moved(outcome.decisions) if counts[Evict] else 0,
         released=counts[GateRemoval],
         pipelined=len(outcome.pipelined),
-        refused=len(session.verdicts),
+        refused=len(session.attempts.verdicts),
         waiting=len(session.cluster.waiting),
         pending=len(session.cluster.backlog),
         decisions=decisions,
@@ -176,7 +176,7 @@ def _named(outcome: Outcome) -> Iterator[CycleDecision]:
     """The first decisions of each action, and of the end of the cycle."""
     session, first, first_let_in = outcome.session, 0, 0
     for action, end, let_in_end in outcome.action_ends:
-        jobs = session.let_in[first_let_in : min(let_in_end, first_let_in + MOST_NAMED_BY_ACTION)]
+        jobs = session.admitted[first_let_in : min(let_in_end, first_let_in + MOST_NAMED_BY_ACTION)]
         yield from (_let_in(job, action) for job in jobs)
         yield from _named_between(session.cluster, outcome.decisions, first, end, action)
         first, first_let_in = end, let_in_end

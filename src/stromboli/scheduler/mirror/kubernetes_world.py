@@ -140,7 +140,7 @@ class KubernetesWorld:
         self._applied = self._mirror.applied
         if outcome.unsettled:
             self._mirror.rebuild()
-        if outcome.session.phases:
+        if outcome.session.deferred.phases:
             self._mirror.news.note_phases()
         if self._history is not None:
             with self._guard("history"):

@@ -128,9 +128,8 @@ def _fits_now(session: Session, task: Task, node: Node) -> bool:
         return False
     admits = False
     with session.reporting():
-        admits = bool(session.reachable(task, confined=False)[node.row]) and not session.is_filtered(
-            task, node
-        )
+        reachable = bool(session.reachable(task, confined=False)[node.row])
+        admits = reachable and not session.evaluation(task).is_filtered(node.row)
     return admits
 
 

@@ -1,0 +1,115 @@
+"""What a session reports about jobs: why they are left out or refused, conditions and events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.api import names
+from stromboli.engine.decisions import Event
+from stromboli.model.remedy import Remedy
+from stromboli.model.task import Condition
+
+if TYPE_CHECKING:
+    from stromboli.engine.decisions import Decision
+    from stromboli.engine.plugin import HeldBack
+    from stromboli.model.job import Job
+
+
+class Advice(NamedTuple):
+    """Why a job was left out, without numbers that change from cycle to cycle, and the remedy."""
+
+    summary: str
+    remedy: Remedy
+
+
+class EnqueueRefusal(NamedTuple):
+    """Why a plugin does not admit a job to its queue; the summary has no numbers that change from cycle to cycle."""
+
+    message: str
+    summary: str
+    remedy: str
+
+
+class JobReports:
+    """Reports of one session; events are compared with those that were last reported of the same job."""
+
+    def __init__(self, decisions: list[Decision]):
+        """Events are added to `decisions`."""
+        self._decisions = decisions
+        self._events: dict[tuple[Job, str], tuple[str, str] | None] = {}
+        """Reason and summary of the last event by job and topic; none if it is forgotten."""
+        self.objections: dict[Job, str] = {}
+        self.advice: dict[Job, Advice] = {}
+        """Of jobs that were left out by `Session.leave_out`."""
+        self.refusals: dict[Job, dict[str, EnqueueRefusal]] = {}
+        """Why jobs were not admitted to their queues, by plugin."""
+        self.held_back: dict[Job, HeldBack] = {}
+        """Jobs that were not tried because plugins let others start first."""
+        self.conditions: dict[Job, dict[str, Condition]] = {}
+        """Conditions that plugins set in this session, by type."""
+        self.news: dict[Job, None] = {}
+        """Jobs of which plugins have something new to report, though they did not change."""
+
+    def recall(self, earlier: JobReports) -> None:
+        """Take over what an earlier session found out about jobs."""
+        self.objections, self.advice = earlier.objections, earlier.advice
+        self.refusals, self.held_back = earlier.refusals, earlier.held_back
+
+    def leave_out(self, job: Job, message: str, remedy: Remedy, summary: str) -> None:
+        """Record why a job is not placed in this session."""
+        self.objections[job] = message
+        self.advice[job] = Advice(summary or message, remedy)
+
+    def refuse(self, job: Job, plugin: str, message: str, remedy: str, summary: str) -> None:
+        """Record that a plugin does not admit a job to its queue, with an event."""
+        self.refusals.setdefault(job, {})[plugin] = EnqueueRefusal(message, summary or message, remedy)
+        self.record_event(job, f"gate:{plugin}", "Normal", names.EVENT_UNSCHEDULABLE, message, summary)
+
+    def retract_refusals(self, job: Job, start: int) -> None:
+        """Forget that plugins refused a job that is admitted after all, with their events since decision `start`."""
+        for plugin in self.refusals.pop(job, {}):
+            self._events.pop((job, f"gate:{plugin}"), None)
+        self._decisions[start:] = [
+            decision for decision in self._decisions[start:] if not _is_refusal(decision, job)
+        ]
+
+    def record_event(
+        self, job: Job, topic: str, type: str, reason: str, message: str, summary: str = ""
+    ) -> None:
+        """Add an event about a job unless the last one on this topic was the same."""
+        if self._is_new(job, topic, reason, summary or message):
+            self._decisions.append(Event(*job.id, type, reason, message, topic=topic, job=job.id))
+
+    def record_owner_event(self, job: Job, type: str, reason: str, message: str) -> None:
+        """Add an event about the object that a PodGroup was made for, such as a Job, unless the last was the same."""
+        owner = job.owner
+        if owner is not None and self._is_new(job, "owner", reason, message):
+            subject = (owner.kind, job.namespace, owner.name)
+            identity = (owner.api_version, owner.uid)
+            event = Event(*subject, type, reason, message, *identity, topic="owner", job=job.id)
+            self._decisions.append(event)
+
+    def forget_events(self, job: Job, reason: str) -> None:
+        """Let events with this reason be new again: they are no longer true, and may never have been written."""
+        for topic, (last, _) in job.reported.items():
+            if last == reason:
+                self._events.setdefault((job, topic), None)
+
+    def _is_new(self, job: Job, topic: str, reason: str, summary: str) -> bool:
+        if self._events.get((job, topic), job.reported.get(topic)) == (reason, summary):
+            return False
+        self._events[job, topic] = (reason, summary)
+        return True
+
+    def note_reported(self) -> None:
+        """Note on the jobs what was reported, as later sessions do not repeat it."""
+        for (job, topic), event in self._events.items():
+            if event is None:
+                job.reported.pop(topic, None)
+            else:
+                job.reported[topic] = event
+
+
+def _is_refusal(decision: Decision, job: Job) -> bool:
+    """Whether a decision is an event about a job that a plugin did not admit."""
+    return isinstance(decision, Event) and decision.job == job.id and decision.topic.startswith("gate:")
