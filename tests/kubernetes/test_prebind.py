@@ -314,7 +314,7 @@ def write(
             orders = [WriteOrder(bind) for bind in binds]
             for order, bind in zip(orders, binds, strict=True):
                 gang.add(order, bind.uid, None)
-            writer.submit([*orders, *map(WriteOrder, releases)])
+            writer.outbox.submit([*orders, *map(WriteOrder, releases)])
             writer.start()
             async with asyncio.timeout(60.0):
                 while len(writer):

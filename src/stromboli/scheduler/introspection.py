@@ -86,7 +86,7 @@ class Introspection:
             metrics.mirror_lag.set(self._replica.seam.changes.age)
             metrics.waiting_writes.set(len(writer))
             metrics.waiting_binds.set(len(writer.prebinder.awaited))
-            metrics.dropped_events.set(writer.dropped + writer.events.dropped)
+            metrics.dropped_events.set(writer.outbox.dropped + writer.events.dropped)
         async with self._metrics_lock:
             return await asyncio.to_thread(metrics.text)
 

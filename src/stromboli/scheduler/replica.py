@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from stromboli import transport
 from stromboli.api.types.config_map import ConfigMap
 from stromboli.daemon.log_format import about
 from stromboli.engine.catalog import Catalog
+from stromboli.engine.decisions import Decision
 from stromboli.kube.api_client import Client
 from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.reflector import UnusableObject, WatchScope
@@ -36,8 +37,8 @@ from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.watched_objects import watch_cluster, watched_kinds
+from stromboli.scheduler.writes.decision_orders import DecisionOrders
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
-from stromboli.scheduler.writes.order_portions import OrderPortions
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from stromboli.scheduling_loop import Scheduler
 from stromboli.sources.usage_feed import ALL, UsageFeed
@@ -75,6 +76,7 @@ class Replica:
             cycle_metrics.pod_arrived,
         )
         self.mirror.cluster.volumes.ignored_provisioners |= set(options.ignored_provisioners)
+        self._orders = DecisionOrders(lambda: self.mirror.cluster, cycle_metrics.metrics.guard)
         history = DecisionHistory() if options.enable_explain else None
         self.world = KubernetesWorld(
             self.mirror,
@@ -94,7 +96,6 @@ class Replica:
             scheduler=options.component,
             workers=options.writes_in_flight,
         )
-        self._orders = OrderPortions(self.writer.submit)
         self.seam.changes.observe = self.writer.prebinder.awaited.note
         self.scheduler = Scheduler(
             self.world,
@@ -139,10 +140,9 @@ class Replica:
     async def lead(self, first_orders: Iterable[WriteOrder] = ()) -> int:
         """Decide and write until stopped; the exit status."""
         self.writer.start()
-        self.writer.submit(first_orders)
+        self.writer.outbox.submit(first_orders)
         self.seam.lead()
         await self.thread.ended.wait()
-        self._orders.flush()
         done = await self.writer.finish(
             self._options.shutdown_timeout if self._write_time_left() > 0 else 0.0
         )
@@ -160,15 +160,18 @@ class Replica:
 
     # -- in the cycle's thread
 
-    def _submit(self, orders: list[WriteOrder]) -> None:
-        self.seam.to_event_loop(partial(self._orders.put, orders))
+    def _submit(self, decisions: Sequence[Decision]) -> None:
+        self._write(list(self._orders.of(decisions)))
+
+    def _write(self, orders: list[WriteOrder]) -> None:
+        self.seam.to_event_loop(partial(self.writer.outbox.submit, orders))
 
     def _report_unusable(self, problem: UnusableObject) -> None:
         """In the log by every replica, in an event by the leader; a new leader reports them again."""
         with self._cycle_metrics.metrics.guard("events"):
             order = unusable_event(problem)
             if self.seam.leads:
-                self._submit([order])
+                self._write([order])
 
     # -- on the event loop
 

@@ -19,6 +19,7 @@ from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.policy.policy import default_policy
 from stromboli.scheduler.mirror.kubernetes_world import PATIENCE, KubernetesWorld
 from stromboli.scheduler.mirror.news import News
+from stromboli.scheduler.writes.decision_orders import DecisionOrders
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from stromboli.scheduling_loop import Scheduler
 from tests.manifests import EPOCH, decoded, group, hyper_node, node, pod, queue
@@ -54,11 +55,12 @@ class Story:
     def __init__(self, minimum: int = 2, members: int = 2) -> None:
         self.mirror = Mirror()
         self.orders: list[WriteOrder] = []
+        orders = DecisionOrders(lambda: self.mirror.cluster)
         self.now = NOW
         self.wrong_by = 0.0
         self.world = KubernetesWorld(
             self.mirror,
-            self.orders.extend,
+            lambda decisions: self.orders.extend(orders.of(decisions)),
             wall=lambda: self.now + self.wrong_by,
             clock=lambda: self.now,
         )

@@ -20,6 +20,7 @@ from stromboli.model.job import JobId
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, NativeGroupReflector
 from stromboli.scheduler.mirror.kubernetes_world import PATIENCE, KubernetesWorld
+from stromboli.scheduler.writes.decision_orders import DecisionOrders
 from stromboli.scheduler.writes.write_orders import WriteOrder, merge
 from tests import manifests
 from tests.kube.fake_api import GONE, FakeApi, body
@@ -272,7 +273,8 @@ def test_orders_know_the_uid_the_version_and_what_stands_there() -> None:
     owner = manifests.native_group("g", 1, namespace="ns", version="v1beta1")
     stood = Condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "older words")
     mirror.incoming += [manifests.queue(), {**owner, "status": {"conditions": [stood]}}]
-    world = KubernetesWorld(mirror, orders.extend, lambda: 0.0)
+    made = DecisionOrders(lambda: mirror.cluster)
+    world = KubernetesWorld(mirror, lambda decisions: orders.extend(made.of(decisions)), lambda: 0.0)
     world.sync()
     event = Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room")
     world.execute([UNSCHEDULABLE, event])
@@ -282,7 +284,7 @@ def test_orders_know_the_uid_the_version_and_what_stands_there() -> None:
 
 
 def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
-    orders: list[WriteOrder] = []
+    decisions: list[Decision] = []
     mirror, now = PlainMirror(), [0.0]
     since = Condition(
         "PodScheduled", "True", last_transition_time=datetime.fromtimestamp(manifests.EPOCH, UTC)
@@ -290,12 +292,12 @@ def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
     bound = manifests.pod("g-x-0", native="g", on="n1", phase="Pending", status={"conditions": [since]})
     mirror.incoming += [manifests.queue(), manifests.node("n1"), manifests.native_group("g", 2)]
     mirror.incoming += [bound, manifests.pod("g-x-1", native="g")]
-    world = KubernetesWorld(mirror, orders.extend, lambda: now[0], clock=lambda: now[0])
+    world = KubernetesWorld(mirror, decisions.extend, lambda: now[0], clock=lambda: now[0])
     now[0] = manifests.EPOCH + 1.0
     world.sync()
     now[0] += PATIENCE
     world.sync()
-    kinds = [(type(order.decision).__name__, getattr(order.decision, "kind", "")) for order in orders]
+    kinds = [(type(decision).__name__, getattr(decision, "kind", "")) for decision in decisions]
     assert kinds == [("Event", "NativePodGroup"), ("Evict", "")]
 
 

@@ -78,7 +78,9 @@ def write(
             workers=workers,
             wall=lambda: 1000.0,
         )
-        writer.submit(order if isinstance(order, WriteOrder) else WriteOrder(order) for order in orders)
+        writer.outbox.submit(
+            order if isinstance(order, WriteOrder) else WriteOrder(order) for order in orders
+        )
         writer.start()
         assert await writer.finish(5.0)
 
@@ -215,9 +217,9 @@ def test_a_condition_keeps_its_time_when_only_its_words_change() -> None:
             api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None, wall=lambda: 1_000.0
         )
         writer.start()
-        writer.submit([WriteOrder(condition("a"))])
+        writer.outbox.submit([WriteOrder(condition("a"))])
         await writer.flush()
-        writer.submit([WriteOrder(condition("b"))])
+        writer.outbox.submit([WriteOrder(condition("b"))])
         await writer.finish(5.0)
 
     asyncio.run(run())
@@ -342,9 +344,13 @@ def test_what_was_written_of_a_group_and_has_not_come_back_yet_is_not_lost() -> 
     async def run() -> None:
         writer = DecisionWriter(api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None)
         writer.start()
-        writer.submit([WriteOrder(status("Inqueue", "Unschedulable"), "gu", newest_group=lambda: seen("1"))])
+        writer.outbox.submit(
+            [WriteOrder(status("Inqueue", "Unschedulable"), "gu", newest_group=lambda: seen("1"))]
+        )
         await writer.flush()
-        writer.submit([WriteOrder(status("Running", "Scheduled"), "gu", newest_group=lambda: seen("1"))])
+        writer.outbox.submit(
+            [WriteOrder(status("Running", "Scheduled"), "gu", newest_group=lambda: seen("1"))]
+        )
         await writer.finish(5.0)
 
     asyncio.run(run())
@@ -396,9 +402,9 @@ def test_a_status_is_tried_again_until_it_stands_or_a_newer_one_takes_its_place(
     async def run() -> None:
         writer = DecisionWriter(api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None)
         writer.start()
-        writer.submit([WriteOrder(status("Inqueue"))])
+        writer.outbox.submit([WriteOrder(status("Inqueue"))])
         await asyncio.sleep(0.0015)
-        writer.submit([WriteOrder(status("Running"))])
+        writer.outbox.submit([WriteOrder(status("Running"))])
         await writer.finish(5.0)
 
     asyncio.run(run())

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from stromboli.api.types.meta import Object
+from stromboli.engine.decisions import Decision
 from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.request import ApiError, Request
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
+from stromboli.scheduler.writes.decision_orders import DecisionOrders
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
 from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD
 from stromboli.scheduling_loop import Scheduler
@@ -128,6 +131,7 @@ class WrittenWorld:
         self._changes = mirror.seam.changes
         self.server.changed = dict(self.server.objects)
         world = KubernetesWorld(mirror, self._submit, wall=self.clock, clock=self.clock)
+        self._orders = DecisionOrders(lambda: world.cluster)
         catalog = known_extensions()
         policy = policy_of(catalog, "enqueue, allocate, backfill", PLUGINS, "")
         self._scheduler = Scheduler(world, policy, catalog)
@@ -144,13 +148,13 @@ class WrittenWorld:
 
     async def close(self) -> None:
         if self._writer is not None:
-            self._writer._cancel_timer()
+            self._writer.outbox.stop()
             await self._writer._queue.stop()
             self._writer = None
 
-    def _submit(self, orders: list[Any]) -> None:
+    def _submit(self, decisions: Sequence[Decision]) -> None:
         assert self._writer is not None
-        self._writer.submit(orders)
+        self._writer.outbox.submit(self._orders.of(decisions))
 
     async def cycle(self, seconds: float = 0.0) -> None:
         """Let so much time go by, decide, and wait for what is sent."""
@@ -176,7 +180,7 @@ class WrittenWorld:
 
     async def _sent(self) -> None:
         assert self._writer is not None
-        self._writer.release_due()
+        self._writer.outbox.release_due()
         await asyncio.wait_for(self._writer.idle(), 30.0)
 
     async def settle(self) -> None:

@@ -1,16 +1,16 @@
 """Writes decisions to the API server: in order per object, several at a time, with retries, never twice.
 
-It lives on the event loop; a cycle never waits for it. Binds and evictions that fail come back as `WriteFailure`.
-A replica that no longer leads sends nothing more.
+It lives on the event loop; a cycle never waits for it. Orders go into its `outbox`, from there into a queue, and are
+executed by `_write`. Binds and evictions that fail come back as `WriteFailure`. A replica that no longer leads sends
+nothing more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import Api, ApiError, NoResponse, Request, is_gone, is_transient
 from stromboli.kube.timestamps import timestamp
 from stromboli.scheduler.writes import decision_requests
-from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD, HeldOrders
+from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD, MAX_OBJECTS, Outbox
 from stromboli.scheduler.writes.pod_writes import PodNotBindable, PodWrites
 from stromboli.scheduler.writes.prebind.gang_binds import BindAbandoned, GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.prebinder import PreBinder, failure_of
@@ -55,8 +55,6 @@ PATIENCE = 30.0
 CONFLICTS = 5
 """How often the write of a status is tried while it meets conflicts."""
 BACKOFF = Backoff(first=0.1, longest=5.0)
-MAX_OBJECTS = 100_000
-"""Objects with orders that wait; beyond that, new events are dropped."""
 
 
 class DecisionWriter:
@@ -83,20 +81,20 @@ class DecisionWriter:
         for how long what may be overtaken is held back, at first and at most.
         """
         self.events = events
-        self.dropped = 0
-        """Events that were dropped because too much waited."""
         self._abandoned = 0
         self._failed = failed
         self._done = done
         self._clock = clock
         self._queue: KeyedQueue[WriteOrder] = KeyedQueue(self._write, workers, merge)
-        self._held = HeldOrders(self._enqueue, clock, hold)
-        self._timer: asyncio.TimerHandle | None = None
-        """Ends the hold of the order that is due first."""
-        self._wakes_at = math.inf
         self._client = GuardedClient(api, write_time_left)
-        record = self._record
-        self.prebinder = PreBinder(self._client, self._queue.resume, prebound, record, wall, clock)
+
+        def record(order: WriteOrder) -> None:
+            """Write an event about an order."""
+            self.outbox.submit([order])
+
+        self.prebinder = PreBinder(self._client, self._queue, prebound, record, wall, clock)
+        self.outbox = Outbox(self.prebinder.release, self._queue.__len__, clock, hold)
+        """Takes orders."""
         written = BoundedCache(MAX_OBJECTS)
         pods = PodWrites(self._client, written, record, scheduler, wall)
         statuses = StatusWrites(self._client, written, wall)
@@ -116,48 +114,15 @@ class DecisionWriter:
 
     def __len__(self) -> int:
         """Objects with orders that are not done."""
-        return len(self._queue) + len(self._held)
+        return len(self._queue) + len(self.outbox)
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start to execute orders."""
         self._queue.start()
-
-    def submit(self, orders: Iterable[WriteOrder]) -> None:
-        """Queue orders, now or when nothing newer is likely to take their place."""
-        crowded = len(self) > MAX_OBJECTS
-        for order in orders:
-            if crowded and isinstance(order.decision, Event):
-                self.dropped += 1
-            else:
-                self._held.add(order)
-        if self._held.next_due < self._wakes_at:
-            self.release_due()
-
-    def _enqueue(self, order: WriteOrder) -> None:
-        if isinstance(order.decision, Bind):
-            self.prebinder.join(order, order.decision)
-        self._queue.put(order.key, order, order.urgency)
-
-    def release_due(self) -> None:
-        """Queue what has been held back for long enough, and come back when the next may be."""
-        self._held.release_due()
-        self._cancel_timer()
-        if (due := self._held.next_due) != math.inf:
-            pause = max(due - self._clock(), 0.0)
-            self._timer, self._wakes_at = asyncio.get_running_loop().call_later(pause, self.release_due), due
-
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer, self._wakes_at = None, math.inf
-
-    def _record(self, order: WriteOrder) -> None:
-        """Queue an event."""
-        self.submit([order])
 
     async def flush(self) -> None:
         """Wait until all is written; nothing is held back."""
-        self._held.release_all()
+        self.outbox.flush()
         await self.idle()
 
     async def idle(self) -> None:
@@ -172,7 +137,7 @@ class DecisionWriter:
         self.prebinder.end()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.flush(), timeout)
-        self._cancel_timer()
+        self.outbox.stop()
         left = len(self) + self._abandoned
         await self._queue.stop()
         return not left
@@ -289,7 +254,7 @@ class DecisionWriter:
         event = PendingEvent(subject, decision.type, decision.reason, decision.message)
         if order.request is None and not order.overtaken:
             order.request = self.events.request(event)
-        self._held.written(order)
+        self.outbox.written(order)
         if order.request is None:
             return
         try:

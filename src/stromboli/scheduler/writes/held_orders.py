@@ -1,19 +1,21 @@
-"""Orders that are held back for a moment, since a newer one is likely to take their place.
+"""Orders that are held back for a moment, since a newer one is likely to replace them.
 
-While a gang arrives and is bound, its group and its pods change from cycle to cycle: waiting for pods, let in, bound,
-one running, all running. Of that only what stands in the end is of use. So statuses, and all that tells why something
-waits, are sent once nothing newer has come for `HOLD` seconds, and after `LONGEST_HOLD` seconds in any case. The status
-of a gang that is being bound waits for that longer time, as its binds come back and make it Running. What is no longer
-true by then is never sent: a pod that was bound meanwhile is not told that it waits.
+While a gang arrives and is bound, its group and its pods change from cycle to cycle: waiting for pods, admitted, bound,
+one running, all running. Only the last of these states is of use. So statuses, and the reasons why something waits, are
+sent once nothing newer has come for `HOLD` seconds, and after `LONGEST_HOLD` seconds in any case. The status of a gang
+that is being bound is held for that longer time, as its binds come back and make it Running. What is no longer true by
+then is never sent: a pod that was bound meanwhile gets no condition that it waits.
 
-Nothing is lost if the process ends meanwhile: the next leader compares what objects show with what they should.
+Nothing is lost if the process stops meanwhile: the next leader compares what objects show with what they should.
 """
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import math
-from collections.abc import Callable, Hashable
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
 from stromboli.api import names
@@ -33,9 +35,87 @@ HOLD = 1.0
 """Seconds without news of the same kind after which an order is sent."""
 LONGEST_HOLD = 5.0
 """Seconds after which an order is sent though news keeps coming."""
+PORTION = 200
+"""Orders that are taken in one turn of the event loop, some milliseconds of it."""
+MAX_OBJECTS = 100_000
+"""Objects with orders that are not done; beyond that, new events are dropped."""
 _WAIT_REASONS = frozenset({names.EVENT_UNSCHEDULABLE, names.EVENT_FAILED_SCHEDULING})
 """Reasons of events that tell why something waits."""
 _WAIT_CONDITIONS = frozenset({names.CONDITION_SCHEDULED, names.CONDITION_UNSCHEDULABLE})
+
+
+class Outbox:
+    """Takes the orders of cycles, portion by portion, and passes each on when its time has come; on the event loop."""
+
+    def __init__(
+        self,
+        release: Callable[[WriteOrder], None],
+        released: Callable[[], int],
+        clock: Callable[[], float],
+        hold: tuple[float, float] = (HOLD, LONGEST_HOLD),
+    ):
+        """`release` takes an order to be sent now; `released` counts objects with orders that are not sent yet."""
+        self.dropped = 0
+        """Events that were dropped because too many orders were pending."""
+        self._released = released
+        self._clock = clock
+        self._incoming: deque[WriteOrder] = deque()
+        self._held = HeldOrders(release, clock, hold)
+        self._portion_due = False
+        """Whether a portion is taken in the next turn."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Ends the hold of the order that is due first."""
+        self._timer_due = math.inf
+
+    def __len__(self) -> int:
+        """Orders that were not passed on."""
+        return len(self._incoming) + len(self._held)
+
+    def submit(self, orders: Iterable[WriteOrder]) -> None:
+        """Take a portion of these orders now if none are pending, and the others turn by turn."""
+        self._incoming.extend(orders)
+        if not self._portion_due:
+            self._take_portion()
+
+    def _take_portion(self) -> None:
+        self._take(min(PORTION, len(self._incoming)))
+        self._portion_due = bool(self._incoming)
+        if self._portion_due:
+            asyncio.get_running_loop().call_soon(self._take_portion)
+
+    def _take(self, count: int) -> None:
+        is_full = self._released() + len(self._held) > MAX_OBJECTS
+        for order in [self._incoming.popleft() for _ in range(count)]:
+            if is_full and isinstance(order.decision, Event):
+                self.dropped += 1
+            else:
+                self._held.add(order)
+        if self._held.next_due < self._timer_due:
+            self.release_due()
+
+    def release_due(self) -> None:
+        """Release what has been held back for long enough, and come back when the next may be due."""
+        self._held.release_due()
+        self.stop()
+        if (due := self._held.next_due) != math.inf:
+            pause = max(due - self._clock(), 0.0)
+            self._timer = asyncio.get_running_loop().call_later(pause, self.release_due)
+            self._timer_due = due
+
+    def written(self, order: WriteOrder) -> None:
+        """When an event is sent: no newer one can replace it any more."""
+        self._held.written(order)
+
+    def flush(self) -> None:
+        """Pass all orders on now."""
+        self._take(len(self._incoming))
+        self._held.release_all()
+
+    def stop(self) -> None:
+        """Release no more orders by time."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._timer_due = None, math.inf
 
 
 @dataclass(slots=True)

@@ -129,7 +129,7 @@ class GangStory:
             for order, bind in zip(orders, self.binds, strict=True):
                 node = decode_as(Node, msgspec.json.encode(self.api.objects[f"{NODES}/n1"]))
                 gang.add(order, bind.uid, node)
-            self.writer.submit(orders)
+            self.writer.outbox.submit(orders)
             self.writer.start()
             for step in steps:
                 await self._quiet()

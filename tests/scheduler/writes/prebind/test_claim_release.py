@@ -32,7 +32,7 @@ def release(api: StoredObjects, delete: bool = False, version: str = "") -> Stor
 
     async def run() -> None:
         writer = DecisionWriter(api, EventRecorder("v", "t", lambda: 0.0), lambda: 60.0, lambda _: None)
-        writer.submit([WriteOrder(decision)])
+        writer.outbox.submit([WriteOrder(decision)])
         writer.start()
         assert await writer.finish(5.0)
 

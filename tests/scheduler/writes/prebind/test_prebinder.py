@@ -184,7 +184,7 @@ def test_pods_that_a_later_cycle_adds_to_a_job_wait_for_its_gang() -> None:
 
     def another_cycle_decides() -> None:
         assert story.writer is not None
-        story.writer.submit([WriteOrder(late, job=late.job)])
+        story.writer.outbox.submit([WriteOrder(late, job=late.job)])
 
     def claim_is_bound() -> None:
         assert story.api.node_of("late") == ""
@@ -202,7 +202,7 @@ def test_pods_that_a_later_cycle_adds_go_with_the_gang_that_fails() -> None:
 
     def another_cycle_decides() -> None:
         assert story.writer is not None
-        story.writer.submit([WriteOrder(late, job=late.job)])
+        story.writer.outbox.submit([WriteOrder(late, job=late.job)])
 
     story.run(another_cycle_decides, lambda: story.remove(f"{PODS}/web-0"))
     assert story.api.node_of("late") == ""
@@ -244,7 +244,7 @@ def test_a_gang_waits_for_all_its_pods_also_after_a_spare_pod_of_its_job_has_fai
         for order, bind in zip(orders, binds, strict=True):
             together.add(order, bind.uid, None)
         assert story.writer is not None
-        story.writer.submit(orders)
+        story.writer.outbox.submit(orders)
 
     def claim_is_bound() -> None:
         assert [story.api.node_of(name) for name in names] == ["", ""]
@@ -281,7 +281,7 @@ def test_pods_of_another_job_with_the_same_name_wait_for_nobody() -> None:
 
     def another_job_is_placed() -> None:
         assert story.writer is not None
-        story.writer.submit([WriteOrder(other, job="native ns/web")])
+        story.writer.outbox.submit([WriteOrder(other, job="native ns/web")])
 
     def it_is_bound() -> None:
         assert story.api.node_of("other") == "n1"

@@ -72,7 +72,7 @@ def test_a_pod_with_the_name_of_one_that_went_is_another_member_of_the_gang() ->
 
     def web_1_is_replaced() -> None:
         assert story.writer is not None
-        story.writer.submit([WriteOrder(again, job=again.job)])
+        story.writer.outbox.submit([WriteOrder(again, job=again.job)])
         story.api.put(f"{PODS}/web-1", {"metadata": {"uid": "uid of another"}, "spec": {}})
         story.remove(f"{PODS}/web-1")
 

@@ -20,7 +20,7 @@ from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, Event, ReleaseClaim
 from stromboli.kube.guarded_client import GuardedClient
-from stromboli.kube.keyed_queue import PARKED
+from stromboli.kube.keyed_queue import PARKED, KeyedQueue
 from stromboli.kube.request import ApiError, Request
 from stromboli.kube.timestamps import timestamp
 from stromboli.model.cards.pod_cards import LOCK_SECONDS, CardGrant, lock_counts
@@ -58,22 +58,22 @@ class PreBinder:
     def __init__(
         self,
         client: GuardedClient,
-        resume: Callable[[Hashable], None],
+        queue: KeyedQueue[WriteOrder],
         prebound: Callable[[WriteOrder, float], None],
         record: Callable[[WriteOrder], None],
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """`resume` lets an order that waits go on. `prebound` is called with the seconds that the writes took.
+        """`queue` executes orders. `prebound` is called with the seconds that the writes took.
 
         `record` writes an event.
         """
-        self.awaited = AwaitedObjects(resume)
+        self._queue = queue
+        self.awaited = AwaitedObjects(queue.resume)
         self._gangs: dict[Hashable, Gang] = {}
         """The last gang of each job of which some binds are not done."""
         self._ending = False
         self._client = client
-        self._resume_order = resume
         self._prebound = prebound
         self._record = record
         self._clock = clock
@@ -87,8 +87,14 @@ class PreBinder:
             CardGrant: NodeLock(objects, wall),
         }
 
-    def join(self, order: WriteOrder, bind: Bind) -> None:
-        """Take a bind in. While the minimum of its job is not ready, whatever else the job gets waits for that."""
+    def release(self, order: WriteOrder) -> None:
+        """Let an order be executed; a bind becomes part of its gang first."""
+        if isinstance(order.decision, Bind):
+            self._join(order, order.decision)
+        self._queue.put(order.key, order, order.urgency)
+
+    def _join(self, order: WriteOrder, bind: Bind) -> None:
+        """Until the minimum of its job is ready, a bind of a later cycle waits for that too."""
         if order.job is None:
             return
         earlier = self._gangs.get(order.job)
@@ -221,7 +227,7 @@ class PreBinder:
 
     def _resume(self, orders: Iterable[WriteOrder]) -> None:
         for order in orders:
-            self._resume_order(order.key)
+            self._queue.resume(order.key)
 
     # -- when a bind, or what it needs, fails
 

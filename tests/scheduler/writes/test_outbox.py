@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from stromboli.engine.decisions import Bind
-from stromboli.scheduler.writes.order_portions import PORTION, OrderPortions
+from stromboli.scheduler.writes.held_orders import PORTION, Outbox
 from stromboli.scheduler.writes.write_orders import WriteOrder
 
 
@@ -13,17 +13,21 @@ def orders(count: int) -> list[WriteOrder]:
     return [WriteOrder(Bind("ns", f"p{number}", f"u{number}", "n", "job")) for number in range(count)]
 
 
+def outbox_into(submitted: list[WriteOrder]) -> Outbox:
+    return Outbox(submitted.append, lambda: 0, lambda: 0.0)
+
+
 def test_a_portion_is_handed_over_at_once_and_one_in_every_turn() -> None:
     async def story() -> None:
         submitted: list[WriteOrder] = []
-        portions, first, second = OrderPortions(submitted.extend), orders(2 * PORTION + 1), orders(3)
-        portions.put(first)
+        outbox, first, second = outbox_into(submitted), orders(2 * PORTION + 1), orders(3)
+        outbox.submit(first)
         assert submitted == first[:PORTION]
-        portions.put(second)  # behind those that wait
+        outbox.submit(second)  # behind those that wait
         for _ in range(5):
             await asyncio.sleep(0)
         assert submitted == first + second
-        portions.put(second)
+        outbox.submit(second)
         assert submitted == first + second + second
 
     asyncio.run(story())
@@ -32,12 +36,12 @@ def test_a_portion_is_handed_over_at_once_and_one_in_every_turn() -> None:
 def test_what_waits_is_not_lost_when_the_process_ends() -> None:
     async def story() -> None:
         submitted: list[WriteOrder] = []
-        portions, many = OrderPortions(submitted.extend), orders(3 * PORTION)
-        portions.put(many)
-        portions.flush()
+        outbox, many = outbox_into(submitted), orders(3 * PORTION)
+        outbox.submit(many)
+        outbox.flush()
         assert submitted == many
         await asyncio.sleep(0)
-        portions.put(many[:2])
+        outbox.submit(many[:2])
         assert submitted == many + many[:2]
 
     asyncio.run(story())
