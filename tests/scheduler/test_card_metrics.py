@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stromboli.scheduler.card_metrics import CardMetrics
+from stromboli.scheduler.cycle_metrics import CardMetrics
 from stromboli.scheduler.scheduler_metrics import Metrics
 from tests.manifests import node
 from tests.plugins.deviceshare.card_worlds import card, card_pod, card_policy, held, vgpu, vgpu_node, world_of

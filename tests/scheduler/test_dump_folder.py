@@ -13,8 +13,14 @@ import pytest
 
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.scheduler import introspection
-from stromboli.scheduler.dump_folder import MOST_BYTES, MOST_DUMPS, NotOurs, dump_folder, prune
-from stromboli.scheduler.introspection import Introspection
+from stromboli.scheduler.introspection import (
+    MOST_BYTES,
+    MOST_DUMPS,
+    Introspection,
+    NotOurs,
+    dump_folder,
+    prune,
+)
 from stromboli.scheduler.thread_seam import Unavailable
 
 

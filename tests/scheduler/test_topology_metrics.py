@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stromboli.model.topology.tier_occupancy import TierOccupancies
-from stromboli.scheduler.cycle_metrics import CycleMetrics
+from stromboli.scheduler.cycle_metrics import PAUSE, CycleMetrics
 from stromboli.scheduler.scheduler_metrics import Metrics
-from stromboli.scheduler.topology_metrics import PAUSE
 from stromboli.testing import World
 from tests.manifests import hyper_node, policy
 

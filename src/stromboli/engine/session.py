@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.api import names
-from stromboli.engine.attempts import Attempts
-from stromboli.engine.deferred_changes import DeferredChanges
 from stromboli.engine.job_needs import JobNeeds
-from stromboli.engine.job_reports import JobReports
+from stromboli.engine.job_reports import Attempts, JobReports
 from stromboli.engine.order import JobsByQueue
 from stromboli.engine.placement.node_placement import Place, Placement
 from stromboli.engine.placement.shard_nodes import own_nodes_first
@@ -27,7 +25,7 @@ from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard
 from stromboli.engine.statement import Statement
 from stromboli.engine.topology.gang_topology import GangTopology
-from stromboli.engine.transaction import Journal
+from stromboli.engine.transaction import DeferredChanges, Journal
 from stromboli.engine.unmet_requirements import Requirements
 from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.engine.waiting.unrepeatable_reads import UnrepeatableReads

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import stat
 import tempfile
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -25,7 +26,6 @@ from stromboli.kube.election import Election
 from stromboli.kube.reflector import Expired, WatchScope, list_pages
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.kube.timestamps import timestamp
-from stromboli.scheduler.dump_folder import PREFIX, dump_folder, prune
 from stromboli.scheduler.granted_objects import GrantedObjects
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Replica
@@ -226,3 +226,61 @@ def encoded_memory(memory: Mapping[str, Any], guard: TelemetryGuard) -> dict[str
         with guard("dump of a plugin's memory"):
             encoded[plugin] = msgspec.Raw(msgspec.json.encode(content))
     return encoded
+
+
+# -- dumps as files
+
+
+MOST_DUMPS = 10
+"""Kept; older ones are deleted."""
+MOST_BYTES = 256 * 1024 * 1024
+"""Kept besides a new one; older ones are deleted."""
+PREFIX = "snapshot-"
+WAY_OUT = "set --cache-dump-dir to a folder that can be written to"
+
+
+class NotOurs(OSError):
+    """The folder belongs to somebody else, or is none."""
+
+
+class NoFolder(OSError):
+    """The folder cannot be made."""
+
+
+def dump_folder(parent: Path) -> Path:
+    """Our own folder below one that others may write to, as `/tmp` is; both are made if they are missing."""
+    folder = parent / f"stromboli-dumps-{os.geteuid()}"
+    try:
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise NoFolder(f"{error}; {WAY_OUT}") from None
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise NotOurs(
+                f"{folder} is not a folder of ours; remove it, or set --cache-dump-dir to a folder that is"
+            ) from None
+        folder.chmod(0o700)
+    except OSError as error:
+        raise NoFolder(f"{error}; {WAY_OUT}") from None
+    return folder
+
+
+def prune(folder: Path) -> None:
+    """Delete the oldest dumps, unfinished ones too, so that there is room for a new one."""
+    count = size = 0
+    for path, found in sorted(_dumps(folder), key=lambda dump: dump[1].st_mtime_ns, reverse=True):
+        count, size = count + 1, size + found.st_size
+        if count >= MOST_DUMPS or size > MOST_BYTES:
+            path.unlink(missing_ok=True)
+
+
+def _dumps(folder: Path) -> list[tuple[Path, os.stat_result]]:
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(PREFIX) and entry.is_file(follow_symlinks=False):
+                found.append((Path(entry.path), entry.stat(follow_symlinks=False)))
+    return found

@@ -37,9 +37,8 @@ from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.watched_objects import watch_cluster, watched_kinds
-from stromboli.scheduler.writes.decision_orders import DecisionOrders
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
-from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
+from stromboli.scheduler.writes.write_orders import DecisionOrders, WriteFailure, WriteOrder
 from stromboli.scheduling_loop import Scheduler
 from stromboli.sources.usage_feed import ALL, UsageFeed
 

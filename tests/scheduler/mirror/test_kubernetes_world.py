@@ -19,8 +19,7 @@ from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.policy.policy import default_policy
 from stromboli.scheduler.mirror.kubernetes_world import PATIENCE, KubernetesWorld
 from stromboli.scheduler.mirror.news import News
-from stromboli.scheduler.writes.decision_orders import DecisionOrders
-from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
+from stromboli.scheduler.writes.write_orders import DecisionOrders, WriteFailure, WriteOrder
 from stromboli.scheduling_loop import Scheduler
 from tests.manifests import EPOCH, decoded, group, hyper_node, node, pod, queue
 

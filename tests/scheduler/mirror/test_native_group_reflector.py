@@ -20,8 +20,7 @@ from stromboli.model.job import JobId
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, NativeGroupReflector
 from stromboli.scheduler.mirror.kubernetes_world import PATIENCE, KubernetesWorld
-from stromboli.scheduler.writes.decision_orders import DecisionOrders
-from stromboli.scheduler.writes.write_orders import WriteOrder, merge
+from stromboli.scheduler.writes.write_orders import DecisionOrders, WriteOrder, merge
 from tests import manifests
 from tests.kube.fake_api import GONE, FakeApi, body
 from tests.kube.test_reflector import Script, ScriptEnded, Sink

@@ -19,9 +19,9 @@ from stromboli.kube.request import ApiError, Request
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
-from stromboli.scheduler.writes.decision_orders import DecisionOrders
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
 from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD
+from stromboli.scheduler.writes.write_orders import DecisionOrders
 from stromboli.scheduling_loop import Scheduler
 from stromboli.testing.policy_text import known_extensions, policy_of
 from tests.kube.fake_api import Clock, body

@@ -22,7 +22,7 @@ from stromboli.engine.placement.node_fit import SlotCount
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.attempts import TentativePlacement
+    from stromboli.engine.job_reports import TentativePlacement
     from stromboli.engine.pending_tasks import PendingTasks
     from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session

@@ -6,12 +6,27 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stromboli.model.cards.pod_cards import CardGrant
+from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
+from stromboli.model.volumes.volume_grant import VolumeGrant
+
 if TYPE_CHECKING:
     from stromboli.api.types.devices import ConsumerReference
     from stromboli.api.types.node import Node
     from stromboli.engine.decisions import Bind
     from stromboli.model.ledgers import Grant
     from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
+
+
+_WRITTEN_GRANTS = (VolumeGrant, ClaimGrant, ExtendedResourceGrant)
+
+
+def needs_prebind(bind: Bind) -> bool:
+    """Whether anything has to be written before this bind."""
+    return any(
+        grant.lock if isinstance(grant, CardGrant) else isinstance(grant, _WRITTEN_GRANTS)
+        for grant in bind.grants
+    )
 
 
 class PreBindFailed(Exception):

@@ -28,7 +28,7 @@ from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.ledgers import Grant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_requests
-from stromboli.scheduler.writes.pod_writes import PodNotBindable
+from stromboli.scheduler.writes.decision_requests import PodNotBindable
 from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
 from stromboli.scheduler.writes.prebind.claim_writes import ClaimWrites
 from stromboli.scheduler.writes.prebind.extended_resource_writes import ExtendedResourceWrites
@@ -48,8 +48,6 @@ from stromboli.scheduler.writes.prebind.grant_writer import (
 )
 from stromboli.scheduler.writes.prebind.volume_writes import VolumeWrites
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
-
-_WRITTEN = (VolumeGrant, ClaimGrant, ExtendedResourceGrant)
 
 
 class PreBinder:
@@ -276,13 +274,6 @@ class PreBinder:
                 return None
             raise
         return pod if pod.metadata.uid == bind.uid else None
-
-
-def needs_prebind(bind: Bind) -> bool:
-    """Whether anything has to be written before this bind."""
-    return any(
-        grant.lock if isinstance(grant, CardGrant) else isinstance(grant, _WRITTEN) for grant in bind.grants
-    )
 
 
 def failure_of(member: GangMember, bind: Bind) -> WriteFailure:
