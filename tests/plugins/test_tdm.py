@@ -11,7 +11,7 @@ import pytest
 
 from stromboli.engine.decisions import Evict
 from stromboli.engine.points import Vote
-from stromboli.engine.waiting.unrepeatable_reads import UnrepeatableReads
+from stromboli.engine.waiting.fixed_point import UnrepeatableReads
 from stromboli.plugins.tdm import TdmArguments, _is_within
 from stromboli.policy.arguments import parse_arguments
 from stromboli.testing import Result, World

@@ -16,8 +16,7 @@ from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
-from stromboli.engine.topology.gradient_search import GradientSearch
-from stromboli.engine.topology.nomination import place_nominated
+from stromboli.engine.topology.gradient_search import GradientSearch, place_nominated
 from stromboli.engine.topology.topology_limits import requested_topology
 from stromboli.engine.waiting.ordered_waits import lacks_pods
 from stromboli.engine.waiting.room_waits import Turns

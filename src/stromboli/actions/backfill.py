@@ -40,8 +40,8 @@ class Arguments:
 def backfill(session: Session) -> None:
     """Place best-effort tasks one by one, on any node that admits them; then, if asked to, redistribute."""
     nominated: dict[Task, Node] = {}
-    awake = session.waits.awake(session)  # jobs that wait for capacity have no task that requests nothing
-    candidates = [job for job in awake if _takes_part(session, job, nominated)]
+    unparked = session.waits.unparked(session)  # parked jobs have no best-effort tasks
+    candidates = [job for job in unparked if _takes_part(session, job, nominated)]
     for job in list(session.jobs_by_queue(candidates).drain()):
         with session.guard(job):
             for task in sorted(_best_effort(job), key=session.task_key):

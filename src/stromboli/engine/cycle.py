@@ -257,9 +257,7 @@ class Engine:
                 cluster.listeners = []
                 if closes and self._skips:
                     self._waits.close(session)
-                    self._waits.wake(
-                        outcome.moved_jobs()
-                    )  # they are not what they were noted as once it is taken back
+                    self._waits.unpark(outcome.moved_jobs())  # after the undo they differ from what was noted
                 return look(outcome)
         except CycleLost as error:
             session.journal.abort()

@@ -1,4 +1,4 @@
-"""What a session found out about jobs: what they met when they were tried, why they are left out, conditions, events."""
+"""What a session found out about jobs: what they met when they were tried, why they are left out, what is reported."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ from stromboli.engine.statement import Statement
 from stromboli.engine.topology.gang_topology import GangTopology
 from stromboli.engine.transaction import DeferredChanges, Journal
 from stromboli.engine.unmet_requirements import Requirements
+from stromboli.engine.waiting.fixed_point import UnrepeatableReads
 from stromboli.engine.waiting.room_waits import RoomWaits
-from stromboli.engine.waiting.unrepeatable_reads import UnrepeatableReads
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.remedy import Remedy, remedy_of
 from stromboli.model.reservations import Reservation

@@ -15,7 +15,7 @@ from stromboli.engine.placement.node_functions import Check, Column, Nodes, read
 from stromboli.engine.plugin import Bound, Eviction, Plugin
 from stromboli.engine.points import Vote, in_turn
 from stromboli.engine.session import Session
-from stromboli.engine.waiting.unrepeatable_reads import UnrepeatableReads
+from stromboli.engine.waiting.fixed_point import UnrepeatableReads
 from stromboli.model.cluster import Dirty
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Node

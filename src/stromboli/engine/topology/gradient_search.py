@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.placement.node_placement import Place
-from stromboli.engine.topology.nomination import forget_nomination, place_nominated
 from stromboli.engine.topology.topology_limits import label_key
 
 if TYPE_CHECKING:
@@ -347,3 +346,52 @@ def _reserved(cluster: Cluster, tasks: Sequence[Task]) -> int:
         return 0
     reserved = any(cluster.reservations.own_room(task) is not None for task in tasks)
     return len(tasks) if reserved else 0
+
+
+# -- the nomination fast path: a sub-group takes the nodes that were cleared for it (spec 02 3.6)
+
+
+def place_nominated(session: Session, sub_job: SubJob, tasks: list[Task], root: Domain) -> bool:
+    """Put all tasks where they were nominated, or none; a nomination that does not serve is forgotten."""
+    domain = session.cluster.hyper_nodes.domain(sub_job.nominated_hyper_node)
+    with session.statement() as trial:
+        if (
+            domain is not None
+            and root.contains(domain)
+            and _place_all_nominated(session, trial, tasks, domain)
+        ):
+            session.topology.widen(sub_job, domain)
+            tasks.clear()
+            trial.keep()
+            return True
+    forget_nomination(session, sub_job, tasks)
+    return False
+
+
+def forget_nomination(session: Session, sub_job: SubJob, tasks: Iterable[Task]) -> None:
+    """Room that was made does not serve: other room is looked for at once, and in later cycles."""
+    _clear(session, sub_job, "nominated_hyper_node")
+    for task in tasks:
+        _clear(session, task, "nominated")
+
+
+def _clear(session: Session, target: SubJob | Task, field: str) -> None:
+    """Clear a field now, and also for later cycles, should the statement around be taken back."""
+    if getattr(target, field):
+        session.journal.update(target, field, "")
+        session.deferred.write(target, field, "")
+
+
+def _place_all_nominated(session: Session, trial: Statement, tasks: list[Task], domain: Domain) -> bool:
+    inside = set(domain.rows.tolist())
+    for task in reversed(tasks):
+        node = session.cluster.nodes.get(task.nominated) if task.nominated else None
+        queue = session.queue_of(task)
+        if node is None or node.row not in inside or queue is None:
+            return False
+        if task.gates or not session.rules.allocatable(queue, task):
+            return False
+        place = session.place(task, session.only(node))
+        if not isinstance(place, Place) or trial.assign(task, place) is not None:
+            return False
+    return bool(tasks)

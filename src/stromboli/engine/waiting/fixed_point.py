@@ -8,6 +8,7 @@ come, and nobody read the time itself, a service, or a node function that reads 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.engine.decisions import (
@@ -102,3 +103,27 @@ def _has_news(cluster: Cluster) -> bool:
     """Whether objects of jobs, queues or nodes, or objects that plugins look up, came, changed or went."""
     dirty = cluster.dirty
     return bool(cluster.touched or dirty.everything or dirty.nodes or dirty.objects or dirty.queues)
+
+
+class UnrepeatableReads:
+    """Records reads whose answers may change; without any, the same cluster leads to the same decisions."""
+
+    def __init__(self, now: float):
+        self.time = now
+        """The time of the cycle; to read it here is not recorded."""
+        self.any = False
+        """Whether something was read that may change at any time."""
+        self.until = inf
+        """The earliest moment at which an answer changes."""
+
+    def now(self) -> float:
+        """The time itself: answers may change with every second."""
+        self.any = True
+        return self.time
+
+    def has_come(self, moment: float) -> bool:
+        """Whether a moment has come; until it has, this answer stays the same."""
+        if self.time >= moment:
+            return True
+        self.until = min(self.until, moment)
+        return False

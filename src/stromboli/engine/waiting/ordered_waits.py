@@ -50,7 +50,7 @@ class ParkedJobs:
         self._entries: dict[Queue, list[Entry]] = {}
         self._keys: dict[Job, tuple[Queue, Entry]] = {}
         self._attempts: dict[Job, LastAttempt] = {}
-        self._awake: dict[Job, None] = {}
+        self._unparked: dict[Job, None] = {}
         self._had_turn: set[Job] = set()
         """The jobs that had a turn in this session."""
         self._limits = QueueLimits()
@@ -76,7 +76,7 @@ class ParkedJobs:
         self._had_turn.clear()
         if self._limits.update(cluster, cluster.dirty) or cluster.dirty.everything or cluster.dirty.nodes:
             self.columns, self._entries, self._keys, self._attempts = WaitingColumns(), {}, {}, {}
-            self._awake = {
+            self._unparked = {
                 job: None for job in cluster.jobs.values() if job in cluster.backlog or lacks_pods(job)
             }
         else:
@@ -89,7 +89,7 @@ class ParkedJobs:
             self._unpark(job)
 
     def _unpark(self, job: Job) -> None:
-        self._awake[job] = None
+        self._unparked[job] = None
         known = self._keys.pop(job, None)
         if known is not None:
             queue, entry = known
@@ -104,13 +104,13 @@ class ParkedJobs:
         """When a session closes: park the jobs that it did not place."""
         cluster = session.cluster
         sorts = not session.rules.job_order_follows_all
-        for job in {**self._awake, **cluster.dirty.jobs}:
+        for job in {**self._unparked, **cluster.dirty.jobs}:
             if lacks_pods(job):
-                self._awake[job] = None
+                self._unparked[job] = None
             elif job not in cluster.backlog:
-                self._awake.pop(job, None)
+                self._unparked.pop(job, None)
             elif job in session.attempts.uncommitted.promised:
-                self._awake[job] = None  # it is tried until the capacity that it was promised is free
+                self._unparked[job] = None  # it is tried until the capacity that it was promised is free
             elif sorts and needs_capacity_alone(session, job):
                 with suppress(
                     *session.confined
@@ -130,13 +130,13 @@ class ParkedJobs:
         self._keys[job] = queue, (key, slot)
         insort(self._entries.setdefault(queue, []), (key, slot))
         self._attempts[job] = attempt_of(session, job)
-        self._awake.pop(job, None)
+        self._unparked.pop(job, None)
 
     # -- turns
 
-    def awake(self, cluster: Cluster) -> list[Job]:
+    def unparked(self, cluster: Cluster) -> list[Job]:
         """The admitted jobs that are not parked, those without pods among them."""
-        admitted = (job for job in self._awake if not job.waits_for_queue)
+        admitted = (job for job in self._unparked if not job.waits_for_queue)
         return [job for job in admitted if job in cluster.backlog or lacks_pods(job)]
 
     def turns(self, session: Session, bound: RoomBound, pending: Pending) -> OrderedTurns:
@@ -192,7 +192,7 @@ class OrderedTurns:
     def __iter__(self) -> Iterator[Job]:
         session, parked = self._session, self._parked
         first = [job for queue in self._places if (job := self._advance(queue)) is not None]
-        waiting = [*parked.awake(session.cluster), *first]
+        waiting = [*parked.unparked(session.cluster), *first]
         jobs = self._jobs = session.jobs_by_queue(waiting)
         promised = self._promised_before(waiting)
         if promised is not None:

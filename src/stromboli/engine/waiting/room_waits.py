@@ -157,7 +157,7 @@ class RoomWaits:
             self._groups.clear()
             self._of_job.clear()
         else:
-            self.wake(cluster.touched)
+            self.unpark(cluster.touched)
         if self.parked is not None:
             self.parked.open(cluster)
         else:
@@ -178,8 +178,8 @@ class RoomWaits:
         if self.parked is not None:
             return self.parked.turns(session, self.bound, pending)
         for group in self._helped(session, lambda group: self._may_take(session, group)):
-            self.wake(list(group.jobs))
-        return QueueTurns(session, self.awake(session), pending)
+            self.unpark(list(group.jobs))
+        return QueueTurns(session, self.unparked(session), pending)
 
     def _may_take(self, session: Session, group: WaitGroup) -> bool:
         if _within_limits(session, group.task) != group.within_limits:
@@ -197,17 +197,17 @@ class RoomWaits:
         for group in self._helped(session, may_help):
             for job in group.jobs:
                 self.recall(session, job)
-            self.wake(list(group.jobs))
+            self.unpark(list(group.jobs))
         return self._not_waiting(session, session.cluster.backlog)
 
     def _helped(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[WaitGroup]:
         """The kinds of jobs that could be helped."""
         return [group for group in self._groups.values() if not self._is_hopeless(session, group, may_help)]
 
-    def awake(self, session: Session) -> list[Job]:
+    def unparked(self, session: Session) -> list[Job]:
         """The jobs with something to place, less those that are parked."""
         if self.parked is not None:
-            return self.parked.awake(session.cluster)
+            return self.parked.unparked(session.cluster)
         return self._not_waiting(session, session.cluster.backlog)
 
     def _not_waiting(self, session: Session, jobs: dict[Job, None]) -> list[Job]:
@@ -222,7 +222,7 @@ class RoomWaits:
         except session.confined:
             return False  # a plugin that fails here fails over each of these jobs, and is reported then
 
-    def wake(self, jobs: Iterable[Job]) -> None:
+    def unpark(self, jobs: Iterable[Job]) -> None:
         """Try these jobs again."""
         changed: dict[Hashable, None] = {}
         for job in jobs:
@@ -257,7 +257,7 @@ class RoomWaits:
         """Park jobs by their kinds."""
         moved = session.cluster.dirty.jobs
         earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved if job in self._of_job}
-        self.wake(moved)
+        self.unpark(moved)
         for job in self._not_waiting(session, session.cluster.backlog):
             if needs_capacity_alone(session, job):
                 with suppress(
