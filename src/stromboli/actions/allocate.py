@@ -1,7 +1,8 @@
-"""Give room to tasks, gangs all or nothing (spec 02 3).
+"""Allocate nodes to tasks, gangs all or nothing (spec 02 3).
 
-A job first gets exactly enough to be ready; every further task is another turn of its queue, so that elastic jobs
-share what is left. A gang that could start once promised room is free keeps what it was given until the session ends.
+A job first gets exactly enough to be ready; every further task is another turn of its queue, so that elastic jobs share
+what is left. A gang that could start once pipelined tasks have their resources keeps what it was given until the
+session ends.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _is_held_back(session: Session, job: Job) -> bool:
 
 
 def _allocate_where_reserved(session: Session, job: Job) -> None:
-    """Place a job where room was reserved for it, if that is there: all of its tasks that have a place, or none."""
+    """Place a job on the nodes that are reserved for it, if they serve: all of its tasks that have a place, or none."""
     places, queue = session.rules.reserved_places(job), job.queue
     if not places or queue is None:
         return
@@ -110,14 +111,14 @@ def _allocate_where_reserved(session: Session, job: Job) -> None:
 
 
 def _found_no_room(session: Session, job: Job) -> bool:
-    """Whether a job that had its turn has not started, nor is any of its tasks promised room."""
+    """Whether a job that had its turn has not started, nor is any of its tasks pipelined."""
     if job.counts[Status.PIPELINED] or job.counts[Status.ALLOCATED]:
         return False
     return job.allocated_count == 0 or not session.rules.job_ready(job)
 
 
 def _attempt(session: Session, search: GradientSearch, job: Job) -> bool:
-    """Place a job in a statement that somebody else has opened; whether it could start."""
+    """Place a job within the statement of a plugin; whether it could start."""
     with session.statement() as trial:
         could_start = _placed(session, search, trial, job, pending_tasks(session, job)) and bool(len(trial))
         trial.keep()
@@ -206,7 +207,7 @@ def _may_lift_gate(session: Session, task: Task) -> bool:
 
 
 def _find_node(session: Session, task: Task, domain: Domain) -> Place | Verdict:
-    """The node that was nominated for the task, or on which room is held for it, if it serves; else the best."""
+    """The nominated node, or the node with capacity reserved for the task, if it serves; else the best."""
     cluster = session.cluster
     node = cluster.nodes.get(task.nominated) if task.nominated else None
     if node is None and (own := cluster.reservations.own_room(task)) is not None:

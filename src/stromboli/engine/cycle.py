@@ -100,7 +100,7 @@ class RehearsedParts:
     closes: Callable[[Outcome], bool] = lambda outcome: True
     """Whether the end of the cycle matters: if not, there are decisions to look at, but neither reasons nor phases."""
     waits: RoomWaits | None = None
-    """The jobs that another engine of the same policy found no room for, before what changed since; none if unknown."""
+    """The jobs for which another engine of the same policy found no capacity, before later changes; none if unknown."""
 
 
 ALL_PARTS = RehearsedParts()
@@ -122,8 +122,8 @@ class Engine:
     ):
         """Not `interruptible`: a KeyboardInterrupt is a plugin's failure, not a user's wish.
 
-        Without `skips`, everybody who waits is tried in every cycle, though it come to nothing again. Unless it
-        `tells`, decisions have no words in them: no conditions, events and counts, as nobody would read them.
+        Without `skips`, every cycle runs and tries all pending jobs, even if the result must be the same. Without
+        `tells`, decisions contain no reports: no conditions, events and counts.
         """
         self._tells = tells
         self._skips = skips
@@ -161,7 +161,7 @@ class Engine:
             if action.uninitialise is not None:
                 try:
                     action.uninitialise()
-                except (Exception, SystemExit):  # it is on its way out: the new policy must not wait for it
+                except (Exception, SystemExit):  # the new policy must not wait for the old one
                     log.exception("action %s failed to uninitialise", action.name)
 
     @property
@@ -192,7 +192,7 @@ class Engine:
         ]
 
     def recall(self, cluster: Cluster, waits: RoomWaits | None) -> None:
-        """Before the first cycle: for whom another engine of this policy found no room, until anything changes."""
+        """Before the first cycle: take over for which jobs another engine of this policy found no capacity."""
         cluster.forget_changes()
         self._recalled = waits
 
@@ -269,7 +269,7 @@ class Engine:
             cluster.mark_all_dirty()
 
     def _open_waits(self, cluster: Cluster, now: float, waits: RoomWaits | None) -> None:
-        """Who waits for room is known from another engine, or everybody is tried."""
+        """Take over which jobs need not be tried from another engine, or try all."""
         if waits is None or self._waits.parked is not None:
             self._advance(cluster, now)
             self._waits.open(cluster)

@@ -54,7 +54,7 @@ class Evict(PodDecision, frozen=True):
 
 
 class PodCondition(PodDecision, frozen=True):
-    """Tell a pod why it waits (PodScheduled=False); a nominated node is where room is being made for it."""
+    """Report why a pod waits (PodScheduled=False); a nominated node is being cleared for it."""
 
     reason: str
     message: str
@@ -118,10 +118,10 @@ class ShardStatus(Decision, frozen=True):
 
 
 class ReleaseClaim(Decision, frozen=True):
-    """Take back the devices of a ResourceClaim that nobody uses: allocation, device status and reservations go.
+    """Release the devices of an unused ResourceClaim: remove allocation, device status and reservations.
 
-    It was allocated for pods that were not placed after all, and nobody else would ever free its devices. The claim
-    must still be as it was seen; else it is looked at again in a later cycle.
+    It was allocated for pods that were not placed after all, and no other component would ever free its devices.
+    The claim must still be as it was seen; else it is looked at again in a later cycle.
     """
 
     namespace: str
@@ -134,7 +134,7 @@ class ReleaseClaim(Decision, frozen=True):
 
 
 class GateRemoval(PodDecision, frozen=True):
-    """Let a pod out of the gate that held it until its queue had room."""
+    """Remove the gate that held a pod until its queue had capacity."""
 
 
 class Event(Decision, frozen=True):
@@ -154,4 +154,4 @@ class Event(Decision, frozen=True):
     topic: str = ""
     """A later event on the same topic takes the place of one that has not been written yet."""
     job: JobId | None = None
-    """The job that it is about, whose group or owner is told."""
+    """The job that it is about, on whose group or owner it is written."""

@@ -1,4 +1,4 @@
-"""Who pays for a failure: the job that it came up over, unless an order or a score fails for all jobs.
+"""The effect of failures: a job is left out if a plugin fails over it, an order or a score if it fails for all jobs.
 
 Whatever a plugin raises over a job leaves that job out of the cycle. After such a cycle the plugin is asked about other
 jobs too, those of other namespaces first. Only where it fails for all of them, and they are two at least, the failure
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 MAX_FAILURES = 3
 """Cycles in a row in which an order or a score may fail for all jobs before it is set aside."""
 MAX_ASKED = 16
-"""Jobs about which a plugin that failed is asked at most, to tell whether it fails for all."""
+"""Jobs about which a plugin that failed is asked at most, to find out whether it fails for all."""
 _GENERAL_FORMS = {"score_nodes": "node_scores"}
 _MAY_BE_SET_ASIDE = {"node_scores", *(name for name, point in POINTS.items() if point.combine is sort_keys)}
 

@@ -1,4 +1,4 @@
-"""Who comes first: heaps whose pop is first *now*, and the walk over queues and jobs (spec 02 0.2, 0.3)."""
+"""The order of jobs: heaps whose pop is first *now*, and the walk over queues and jobs (spec 02 0.2, 0.3)."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _report(session: Session, job: Job, failure: Failure) -> None:
 
 
 class ReportGuard:
-    """Notes what is raised while the outcome of a job is put into words, which must not cost the cycle."""
+    """Records what is raised while the outcome of a job is reported, which must not cost the cycle."""
 
     __slots__ = ("_session",)
 

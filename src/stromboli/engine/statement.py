@@ -1,7 +1,7 @@
 """A statement: moves that belong together, with three endings.
 
 `commit()` lets decisions leave, `keep()` holds the moves for the rest of the session (as allocate does for a gang
-that waits for room), and leaving without either takes everything back. Moves are undone last in, first out.
+that waits for capacity), and leaving without either takes everything back. Moves are undone last in, first out.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ class Statement:
         return len(self._journal) - self._start
 
     def assign(self, task: Task, place: Place) -> Refused | None:
-        """Put a task where `session.place` found room: allocate if it fits now, pipeline if it will.
+        """Put a task on the node that `session.place` found: allocate if it fits now, pipeline if it will.
 
         A plugin may refuse; then nothing moved, and the answer says why. The same holds for the moves below.
         """
         return self.allocate(task, place.node) if place.now else self.pipeline(task, place.node)
 
     def allocate(self, task: Task, node: Node) -> Refused | None:
-        """Give a Pending task room on a node; it is not checked whether it fits: `session.place` did that."""
+        """Allocate a Pending task to a node; it is not checked whether it fits: `session.place` did that."""
         return self._journal.give(task, Status.ALLOCATED, node)
 
     def pipeline(self, task: Task, node: Node, evicted: bool = False) -> Refused | None:
-        """Promise a Pending task room that is still being freed; `evicted` if pods were evicted for it."""
+        """Assign a Pending task to a node that is still being freed; `evicted` if pods were evicted for it."""
         refused = self._journal.give(task, Status.PIPELINED, node)
         if refused is None and evicted:
             self._journal.nominate(task)
         return refused
 
     def evict(self, task: Task, reason: EvictionReason) -> Refused | None:
-        """Make a task leave its node; its room is promised to nobody yet."""
+        """Make a task leave its node; what it holds is not promised to another task yet."""
         refused = self._journal.move(task, Status.RELEASING, task.node)
         if refused is None:
             self._journal.record_eviction(task, reason)

@@ -112,7 +112,7 @@ class Replica:
             if history is not None
             else None
         )
-        """None if nobody may ask; nothing is remembered then."""
+        """None if the explain endpoint is off; nothing is recorded then."""
         self.record = LeaderRecord(CycleRecord(), PolicyRecord()) if options.enable_explain else None
         self.thread = CycleThread(
             self.world,

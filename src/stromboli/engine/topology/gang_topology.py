@@ -40,11 +40,11 @@ _VIEW = (VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY)
 PLACING = ("allocate", "reserve")
 """Purposes for which only what is free counts."""
 FULL = 100
-"""What a domain scores if all of its room is in use, and what it scores if no other takes more pods."""
+"""What a domain scores if it is full, and what it scores if no other takes more pods."""
 NOMINATED = 500
-"""What it scores beyond that if room was made there for pods of the group."""
+"""What it scores beyond that if nodes of it were cleared for pods of the group."""
 STARTS_NOW = 1000
-"""What it scores beyond all that if the group need not wait for room there."""
+"""What it scores beyond all that if the group can start there at once."""
 
 
 class GangTopology:
@@ -157,7 +157,7 @@ class GangTopology:
 
 
 def _label_gradients(session: Session, unit: Job | SubJob, root: Domain, purpose: str) -> list[list[Domain]]:
-    """The domains to try for a native group, all in one group; those without room only to make some.
+    """The domains to try for a native group, all in one group; those without capacity only for evictions.
 
     To be allocated, the one sub-group of a job chooses, so that domains are scored together.
     """
@@ -187,7 +187,7 @@ def _label_scores(session: Session, sub_job: SubJob, domains: Sequence[Domain]) 
 
 
 class LabelRoom:
-    """How many pending tasks of a group have room in each domain, as far as requests and filters of nodes tell."""
+    """How many pending tasks of a group fit into each domain, by requests and filters of nodes."""
 
     def __init__(self, session: Session, job: Job):
         self._columns = session.cluster.columns
@@ -208,7 +208,7 @@ class LabelRoom:
             self._incoming += shape.incoming[list(_VIEW)][:, None] * fitting
 
         self.nominated = self._label.sums(_nominated(session, tasks)) > 0
-        """Where room was made for any of them."""
+        """Domains with nodes that were cleared for any of them."""
 
     def _fitting(self, shape: Shape, free: Ints, reachable: Bools, count: int) -> Floats:
         return np.minimum(self._label.sums(slots(shape, free, count) * reachable), count)

@@ -1,8 +1,8 @@
 """The search for the domain of a gang: group by group, the nearest first, and the best of a group (spec 02 3.4).
 
 Volcano tries every domain of a group and takes the best of those that serve. The same is found with fewer trials:
-domains without room for enough tasks are left out (`DomainCapacity`), and of a job with one sub-group the domains are
-tried in the order of their scores, since nothing but the state before the trial makes these.
+domains without capacity for enough tasks are left out (`DomainCapacity`), and of a job with one sub-group the domains
+are tried in the order of their scores, since nothing but the state before the trial makes these.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class GradientSearch:
         return True
 
     def _redeem_nominations(self, job: Job, pending: PendingTasks, gradients: list[list[Domain]]) -> bool:
-        """Place a job where room was made for its sub-groups; if it cannot start there, that is forgotten."""
+        """Place a job on the nodes that were cleared for its sub-groups; if it cannot start there, forget them."""
         session = self._session
         nominated = {sub_job: tasks for sub_job, tasks in pending.items() if sub_job.nominated_hyper_node}
         if not nominated:
@@ -341,7 +341,7 @@ class TaskRoom:
 
 
 def _reserved(cluster: Cluster, tasks: Sequence[Task]) -> int:
-    """How many tasks more may fit than nodes have slots: all, if any has room that is reserved for it."""
+    """How many tasks more may fit than nodes have slots: all, if capacity is reserved for any."""
     if not cluster.reservations:
         return 0
     reserved = any(cluster.reservations.own_room(task) is not None for task in tasks)
@@ -369,7 +369,7 @@ def place_nominated(session: Session, sub_job: SubJob, tasks: list[Task], root: 
 
 
 def forget_nomination(session: Session, sub_job: SubJob, tasks: Iterable[Task]) -> None:
-    """Room that was made does not serve: other room is looked for at once, and in later cycles."""
+    """Cleared nodes do not serve: other nodes are tried at once, and in later cycles."""
     _clear(session, sub_job, "nominated_hyper_node")
     for task in tasks:
         _clear(session, task, "nominated")

@@ -1,4 +1,4 @@
-"""HyperNodes that are left out or odd otherwise: events on them, and words for the jobs that would need them."""
+"""HyperNodes that are left out or odd otherwise: events on them, and texts for the jobs that would need them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> 
 
 
 def without_nodes(tree: HyperNodeTree, limit: int) -> str:
-    """Which HyperNodes up to a tier are there in vain, as they have no nodes, and why; empty if none are."""
+    """Which HyperNodes up to a tier have no nodes, and why; empty if all have some."""
     empty = [domain for domain in tree.domains.values() if domain.tier <= limit and not len(domain.rows)]
     why = tree.membership.unknown_members
     sentences = [
@@ -44,7 +44,7 @@ def without_nodes(tree: HyperNodeTree, limit: int) -> str:
 
 
 def correct_left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> str:
-    """`correct HyperNode rack-1, rack-2`: the way out where HyperNodes of some kind are left out; empty if none are."""
+    """`correct HyperNode rack-1, rack-2`: the remedy where HyperNodes of some kind are left out; empty if none are."""
     concerned = _left_out(tree, concerns)
     more = " and others" if len(concerned) > MOST_NAMED else ""
     return f"correct HyperNode {', '.join(concerned[:MOST_NAMED])}{more}" if concerned else ""

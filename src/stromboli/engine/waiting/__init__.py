@@ -1,1 +1,1 @@
-"""Who is not tried again: jobs and whole cycles that could only come to what they came to before."""
+"""Jobs and whole cycles that are skipped, as another attempt could only have the same result."""

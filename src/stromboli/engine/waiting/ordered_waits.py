@@ -112,9 +112,8 @@ class ParkedJobs:
             elif job in session.attempts.uncommitted.promised:
                 self._unparked[job] = None  # it is tried until the capacity that it was promised is free
             elif sorts and needs_capacity_alone(session, job):
-                with suppress(
-                    *session.confined
-                ):  # a plugin that fails here is reported when the job is tried
+                # a plugin that fails here is reported when the job is tried
+                with suppress(*session.confined):
                     self._park(session, job)
 
     def _park(self, session: Session, job: Job) -> None:

@@ -148,7 +148,7 @@ class RoomWaits:
         if self._others is not None:
             self._others[job] = None
 
-    # -- who is tried
+    # -- jobs that are tried
 
     def open(self, cluster: Cluster) -> None:
         """When a session opens: unpark jobs that changed since the last one, and all jobs if a node changed."""
@@ -192,7 +192,7 @@ class RoomWaits:
     def worth_evicting_for(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[Job]:
         """The jobs with something to place, less those of kinds that cannot be helped by evictions.
 
-        What those that can be met when they were last placed still holds, as nobody has tried to place them since.
+        What the others met when they were last tried still holds, as they were not tried since.
         """
         for group in self._helped(session, may_help):
             for job in group.jobs:
@@ -211,7 +211,7 @@ class RoomWaits:
         return self._not_waiting(session, session.cluster.backlog)
 
     def _not_waiting(self, session: Session, jobs: dict[Job, None]) -> list[Job]:
-        """Those of the backlog, or of the unsettled jobs, that do not wait for more room than there is."""
+        """Those of the backlog, or of the unsettled jobs, that are not parked."""
         changed, moved = session.changed.jobs, session.cluster.dirty.jobs
         known = jobs if self._others is None else {**self._others, **changed, **moved}
         return [job for job in known if job in jobs and job not in self._of_job]
@@ -239,7 +239,7 @@ class RoomWaits:
             else:
                 del self._groups[key]
 
-    # -- who waits
+    # -- jobs that are parked
 
     def close(self, session: Session) -> None:
         """When a session closes: park the jobs for which it found no capacity, unless there could be some."""
@@ -260,9 +260,8 @@ class RoomWaits:
         self.unpark(moved)
         for job in self._not_waiting(session, session.cluster.backlog):
             if needs_capacity_alone(session, job):
-                with suppress(
-                    *session.confined
-                ):  # a plugin that fails here is reported when the job is tried
+                # a plugin that fails here is reported when the job is tried
+                with suppress(*session.confined):
                     self._note(session, job, earlier.get(job))
         self.bound.keep(group.task.shape for group in self._groups.values())
 
@@ -341,7 +340,7 @@ def _are_alike(job: Job) -> bool:
 
 
 def _kind(session: Session, job: Job) -> Hashable | None:
-    """All that is read of a job and its tasks to tell whether there could be room, by evictions too.
+    """All that decides whether there could be capacity for a job, by evictions too.
 
     None if that differs between its tasks.
     """

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 30.0
 """Seconds before a write that keeps failing is tried again, at most."""
-_EVICT_NOBODY = frozenset({"enqueue", "allocate", "backfill"})
+_WITHOUT_EVICTIONS = frozenset({"enqueue", "allocate", "backfill"})
 """The actions to which it makes no difference whether a pod that is bound runs already."""
 _RETRIED_IN: dict[type[Decision], frozenset[Status]] = {
     Bind: frozenset({Status.PENDING, Status.BINDING}),
@@ -89,7 +89,7 @@ class KubernetesWorld:
         return self._wall()
 
     def failed(self, *failures: WriteFailure) -> None:
-        """Binds or evictions failed; those that are told together are undone together."""
+        """Binds or evictions failed; those that are reported together are undone together."""
         due = self._clock() + max(map(self._pause, failures))
         self._pending += [(due, failure) for failure in failures]
 
@@ -143,7 +143,7 @@ class KubernetesWorld:
         """How long what has changed since this was last asked may wait for a cycle; infinite if nothing has."""
         retry = min((due for due, _ in self._pending), default=math.inf) - self._clock()
         gangs = any(plugin.counts_gangs for plugin in engine.rules.plugins)
-        evicts = not _EVICT_NOBODY.issuperset(engine.policy.actions)
+        evicts = not _WITHOUT_EVICTIONS.issuperset(engine.policy.actions)
         return min(self._mirror.news.take_patience(self.cluster, gangs, evicts), max(retry, 0.0))
 
     def sync(self) -> None:

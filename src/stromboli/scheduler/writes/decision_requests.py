@@ -97,7 +97,7 @@ def pod_condition(decision: PodCondition, since: float | None) -> Request:
 
 
 def extended_resource_status(bind: Bind, status: Mapping[str, Any] | None) -> Request:
-    """Tells a pod which ResourceClaim was made for its extended resources, or that there is none."""
+    """Records on a pod which ResourceClaim was made for its extended resources, or that there is none."""
     return _status_patch(bind.namespace, bind.name, bind.uid, {"extendedResourceClaimStatus": status})
 
 

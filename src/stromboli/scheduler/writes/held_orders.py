@@ -40,7 +40,7 @@ PORTION = 200
 MAX_OBJECTS = 100_000
 """Objects with orders that are not done; beyond that, new events are dropped."""
 _WAIT_REASONS = frozenset({names.EVENT_UNSCHEDULABLE, names.EVENT_FAILED_SCHEDULING})
-"""Reasons of events that tell why something waits."""
+"""Reasons of events that report why something waits."""
 _WAIT_CONDITIONS = frozenset({names.CONDITION_SCHEDULED, names.CONDITION_UNSCHEDULABLE})
 
 
@@ -143,7 +143,7 @@ class HeldOrders:
         self._released: dict[Hashable, WriteOrder] = {}
         """Events that were released and are not written yet."""
         self._about_job: dict[JobId, set[Hashable]] = {}
-        """The events that tell why a job waits."""
+        """The events that report why a job waits."""
         self._due: list[tuple[float, int, Hashable]] = []
         self._serial = 0
 
@@ -229,7 +229,7 @@ class HeldOrders:
                 self._withdraw_events(JobId(KIND, condition.namespace, condition.name))
 
     def _withdraw_events(self, job: JobId, topics: str = "") -> None:
-        """Drop the events that tell why a job waits, if their topic begins so."""
+        """Drop the events that report why a job waits, if their topic starts so."""
         for key in list(self._about_job.get(job, ())):
             held = self._held.get(key)
             order = held.order if held is not None else self._released[key]
@@ -268,7 +268,7 @@ def _key(order: WriteOrder) -> Hashable:
 
 
 def _is_urgent(order: WriteOrder) -> bool:
-    """Whether somebody acts on it, a new leader would go astray without it, or it stays true: a bind that failed."""
+    """Whether a controller acts on it, a new leader needs it, or it stays true: a bind that failed."""
     match order.decision:
         case PodGroupStatus(conditions=conditions):
             return order.awaited or any(entry.type not in _WAIT_CONDITIONS for entry in conditions)
@@ -280,7 +280,7 @@ def _is_urgent(order: WriteOrder) -> bool:
 
 
 def _is_being_bound(order: WriteOrder) -> bool:
-    """Whether it says of a job that it is let in and has room: once its binds are seen, it is Running."""
+    """Whether it reports a job that is admitted and allocated: once its binds are seen, it is Running."""
     status = order.decision
     return isinstance(status, PodGroupStatus) and status.phase == names.GROUP_INQUEUE and _is_placed(status)
 

@@ -35,7 +35,7 @@ from stromboli.model.job import Job, JobId
 from stromboli.scheduler.writes.prebind.gang_binds import Gang, GangMember, needs_prebind
 
 FAILED_BIND = "failed bind"
-"""The topic of events that tell of a bind that failed, which stays true when the pod is bound later."""
+"""The topic of events about a bind that failed, which stays true when the pod is bound later."""
 URGENT, SOON, LATER = range(3)
 _KIND_AND_URGENCY: dict[type[Decision], tuple[str, int]] = {
     Bind: ("Pod", URGENT),
@@ -138,7 +138,7 @@ def merge(earlier: WriteOrder, later: WriteOrder) -> WriteOrder | None:
 
 
 def _conditions(first: PodGroupStatus, second: PodGroupStatus) -> tuple[GroupCondition, ...]:
-    """Those of both; a job that was scheduled before it was told that it cannot be is not told so any more."""
+    """Those of both; a job that was scheduled before `Unschedulable` was written does not get it any more."""
     conditions = {entry.type: entry for entry in first.conditions}
     if any(entry.type == names.CONDITION_SCHEDULED for entry in second.conditions):
         conditions.pop(names.CONDITION_UNSCHEDULABLE, None)
