@@ -94,3 +94,21 @@ def test_gangs_without_min_resources_that_wait_keep_out_no_job_with_min_resource
     world.step()
     world.add(group("new", 1, phase="Pending", minResources={"cpu": "1"}), pod("new-0", "new", cpu=1))
     assert world.step().binds == {"default/new-0": "n2"}
+
+
+@pytest.mark.parametrize("minimum", [{}, {"minResources": {"cpu": "1"}}])
+@pytest.mark.parametrize("preset", ["basic", "high-priority", "full", "fair-share"])
+def test_what_the_share_keeps_from_executors_does_not_stay_idle(
+    preset: str, minimum: dict[str, object]
+) -> None:
+    """Each of two queues deserves one of two CPUs: the driver has that of its queue, the other queue wants its own."""
+    world = World(policy=policy_named(f"preset:{preset}").source).add(node("n1", cpu=2))
+    world.add(
+        queue("other"),
+        group("s1", 1, phase="Running", minResources={"cpu": "2"}),
+        pod("s1-driver", "s1", on="n1", cpu=1),
+        pod("s1-exec", "s1", cpu=1),
+        group("new", 1, phase="Pending", queue="other", **minimum),
+        pod("new-0", "new", cpu=1),
+    )
+    assert world.step(3).binds == {"default/new-0": "n1"}

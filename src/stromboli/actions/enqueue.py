@@ -40,7 +40,9 @@ class Arguments:
 def enqueue(session: Session) -> None:
     """Admit waiting jobs: one job per turn of its queue; a refused one does not hold up the next."""
     arguments: Arguments = session.arguments("enqueue")
-    urgent = UrgentAdmission(session) if arguments.urgent_through and session.cluster.waiting else None
+    urgent = None
+    if arguments.reserves_minimum and session.cluster.waiting:
+        urgent = UrgentAdmission(session, arguments.urgent_through)
     admits_early = session.rules.has("admitted_early")
     for _, job in session.jobs_by_queue(list(session.cluster.waiting)).turns():
         with session.guard(job):

@@ -68,9 +68,11 @@ class UnclaimedVictims:
 
 
 class UrgentAdmission:
-    """Admits jobs that only a lack of capacity keeps out of their queue, as long as victims could free it."""
+    """Admits jobs that only a lack of capacity keeps out of their queue, if victims could free it or it is free."""
 
-    def __init__(self, session: Session):
+    def __init__(self, session: Session, counts_on_evictions: bool = True):
+        """Without counting on evictions: only jobs of queues below their share that fit into free capacity."""
+        self._counts_on_evictions = counts_on_evictions
         self._session = session
         self._actions = set(session.policy.actions)
         self._idle = session.cluster.columns.free
@@ -85,15 +87,18 @@ class UrgentAdmission:
         would be then.
         """
         queue, need = job.queue, self._session.needs.least(job)
-        if queue is None or need is None or not (self._preempts_for(job) or self._reclaims_for(job)):
+        if queue is None or need is None:
+            return False
+        missing = excess(need, self._idle)
+        evicts = self._counts_on_evictions and (self._preempts_for(job) or self._reclaims_for(job))
+        if not evicts and (missing or not self._session.rules.has("may_reclaim_for")):
             return False
         if any(need.get(dim, 0) > limit for dim, limit in own_capability(queue).items()):
             return False  # no eviction could help: its queue may never have as much
-        missing = excess(need, self._idle)
         victims: list[Task] = []
         freed: Amounts = {}
         with self._session.statement() as trial:
-            for victim in self._possible_victims(job, queue):
+            for victim in self._possible_victims(job, queue) if evicts else ():
                 if not lacking(missing, freed, missing):
                     break
                 gained = self._freed_by(victim)
@@ -102,7 +107,9 @@ class UrgentAdmission:
                     victims.append(victim)
             enough = not lacking(missing, freed, missing)
             enqueueable = enough and self._session.rules.enqueueable_if_capacity_is_free(job)
-        if not enqueueable or not (victims or self._may_reclaim(job)):
+        if not enqueueable or not (
+            victims or self._is_below_share(job) or (evicts and self._may_reclaim(job))
+        ):
             return False
         self._victims.claim(victims)
         self._idle = minus(self._idle, minus(need, freed))
@@ -139,6 +146,10 @@ class UrgentAdmission:
     def _may_reclaim(self, job: Job) -> bool:
         """Whether the policy reclaims and the queue of a job is below its share, even beside this job."""
         return self._reclaims_for(job) and self._session.rules.may_reclaim_for(job)
+
+    def _is_below_share(self, job: Job) -> bool:
+        """Whether the policy divides the cluster and the queue of a job is below its share, even beside this job."""
+        return self._session.rules.has("may_reclaim_for") and self._session.rules.may_reclaim_for(job)
 
     def _preempts_for(self, job: Job) -> bool:
         """Whether an action of the policy could preempt for a job; preempt leaves some out (spec 02 6.1)."""
