@@ -39,27 +39,27 @@ _MAX_KNOWN = 10_000
 
 
 class GpuDemand(NamedTuple):
-    """What a pod asks of a node: CPU, and of each of so many GPUs the larger of a share and of an amount of memory.
+    """What a pod requests of a node: CPU, and of each of its GPUs the larger of a share and an amount of memory.
 
-    Containers of a pod that ask for different parts count as if each asked for the largest.
+    Containers of a pod that request different parts count as if each requested the largest.
     """
 
     cpu: int = 0
     """In thousandths."""
     share: int = 0
-    """Of each GPU, in thousandths; 0 if it asks for memory alone, or for no GPU."""
+    """Of each GPU, in thousandths; 0 if it requests only memory, or no GPU."""
     gpus: int = 0
     memory: int = 0
-    """Of each GPU, in the unit of registrations: MiB as a rule."""
+    """Of each GPU, in the unit of registrations: usually MiB."""
 
     def share_of(self, memory: int) -> int:
-        """What it asks of a GPU with so much memory, in thousandths; all of it where nobody knows how much it has."""
+        """Its share of a GPU with an amount of memory, in thousandths; the whole GPU if the amount is unknown."""
         by_memory = -(-WHOLE * self.memory // memory) if memory else WHOLE if self.memory else 0
         return min(max(by_memory, self.share), WHOLE)
 
 
 def gpu_demand(task: Task, dims: Dimensions, config: NvidiaConfig | None, resource: str) -> GpuDemand:
-    """What a task asks for: parts of registered cards, else whole GPUs as a resource of nodes."""
+    """The demand of a task: parts of registered cards, else whole GPUs as a resource of nodes."""
     request, spec = task.shape.request, task.shape.spec
     cpu = int(request.get(CPU, 0))
     parts = [*_vgpu_parts(spec, config)] if config is not None else []
@@ -76,7 +76,7 @@ def gpu_demand(task: Task, dims: Dimensions, config: NvidiaConfig | None, resour
 
 
 class GpuDemands:
-    """What tasks ask for, read once for all of a shape."""
+    """The demands of tasks, read once for all tasks of a shape."""
 
     def __init__(self, cluster: Cluster, resource: str):
         self._cluster = cluster
@@ -98,7 +98,7 @@ class GpuDemands:
 
 
 def _vgpu_parts(spec: PodSpec, config: NvidiaConfig) -> Iterator[tuple[int, int, int]]:
-    """GPUs, share and memory of each container that asks for parts of GPUs."""
+    """GPUs, share and memory of each container that requests parts of GPUs."""
     for container in spec.containers:
         limits, requests = container.resources.limits, container.resources.requests
         if config.count_name not in limits and config.memory_name not in limits:
@@ -121,7 +121,7 @@ class GpuModels(NamedTuple):
     """The models of GPUs that a pod may run on; both empty: any."""
 
     models: tuple[str, ...] = ()
-    """By the label `nvidia.com/gpu.product` of nodes, or by the type of their cards, word for word."""
+    """By the exact label `nvidia.com/gpu.product` of nodes, or the exact type of their cards."""
     types: tuple[str, ...] = ()
     """Parts of the type of cards, as in `nvidia.com/use-gputype`."""
 
@@ -136,7 +136,7 @@ ANY_MODEL = GpuModels()
 
 
 def asked_models(task: Task) -> GpuModels:
-    """The models that a pod asks for: by its node selector or node affinity, else by its annotation."""
+    """The models that a pod requests: by its node selector or node affinity, else by its annotation."""
     spec = task.shape.spec
     selected = (spec.node_selector or {}).get(names.GPU_PRODUCT)
     if selected is not None:
@@ -159,11 +159,11 @@ def asked_models(task: Task) -> GpuModels:
 
 
 MAX_GPUS = 64
-"""GPUs of a node that count, at most; a node with more is scored by its first ones."""
+"""Maximum GPUs of a node that count; a node with more is scored by its first ones."""
 
 
 def free_shares(cards: NodeCards) -> list[int]:
-    """The free thousandths of each card of a node, once those that are leaving have left."""
+    """The free thousandths of each card of a node, once leaving tasks have left."""
     taken = cards.later
     shares = []
     for card in cards.cards:
@@ -180,7 +180,7 @@ def _share(memory: int, of: int) -> int:
 
 
 class GpuColumns:
-    """Free CPU and free GPUs of all nodes, kept up where nodes change."""
+    """Free CPU and free GPUs of all nodes, updated for nodes that change."""
 
     def __init__(self, cluster: Cluster, resource: str = names.NVIDIA_GPU):
         self._cluster = cluster
@@ -192,22 +192,22 @@ class GpuColumns:
         self.cpu: Ints = np.zeros(0, dtype=np.int64)
         """Free CPU of each node, in thousandths."""
         self.cpu_sizes: Ints = self.cpu
-        """CPU of each node in all, in thousandths."""
+        """Total CPU of each node, in thousandths."""
         self.free: Ints = np.zeros((0, 1), dtype=np.int64)
-        """Free thousandths of each GPU, a row for each node; 0 where it has none."""
+        """Free thousandths of each GPU, a row for each node; 0 beyond its GPUs."""
         self.count: Ints = np.zeros(0, dtype=np.int64)
-        """How many GPUs each node has that work."""
+        """The number of healthy GPUs of each node."""
         self.memory: Ints = np.zeros(0, dtype=np.int64)
         """The memory of a GPU of each node, as registered; 0: unknown."""
         self._sizes: list[int] = []
         """The different memories, ascending."""
         self._size_of: Ints = self.memory
-        """Which of them each node has."""
+        """The index into them for each node."""
         self.models: list[tuple[str, str]] = []
         """The model of each node by its label, and the type of its cards."""
 
     def update(self) -> None:
-        """Follow what changed since the last time."""
+        """Apply the changes since the last call."""
         columns, ledger = self._cluster.columns, self._cluster.cards
         rows = columns.changes.since(self._position) if columns.layout == self._layout else None
         named = ledger.changes.since(self._cards_position)
@@ -250,7 +250,7 @@ class GpuColumns:
         return max(1, min(MAX_GPUS, len(cards.cards) if cards is not None else self._whole(node.row)[1]))
 
     def _whole(self, row: int) -> tuple[int, int]:
-        """How many whole GPUs of a node are free, and how many it has."""
+        """The number of free whole GPUs of a node, and of all."""
         dim = self._cluster.dims.index.get(self._resource)
         columns = self._cluster.columns
         if dim is None or dim >= len(columns.idle):
@@ -274,7 +274,7 @@ class GpuColumns:
         self.changes.note(row)
 
     def shares_of(self, demand: GpuDemand, rows: Ints) -> Ints:
-        """What a pod asks of a GPU of these nodes, in thousandths: memory is a share of the cards that are there."""
+        """The share of a GPU of these nodes that a pod requests, in thousandths: memory as a share of their cards."""
         if not demand.memory:
             return np.full(len(rows), demand.share)
         shares = np.array([demand.share_of(size) for size in self._sizes], dtype=np.int64)
@@ -286,6 +286,6 @@ class GpuColumns:
         return self._sizes[counts.argmax()] if self._sizes else 0
 
     def allow(self, models: GpuModels) -> Bools:
-        """Which nodes have one of these models of GPUs."""
+        """The nodes that have one of these models of GPUs."""
         allowed = {node: models.allow(*node) for node in set(self.models)}
         return np.array([allowed[node] for node in self.models], dtype=bool)

@@ -1,4 +1,4 @@
-"""The cards of one node and what is taken of each: now, and once all tasks that are leaving have left."""
+"""The cards of one node and what is in use of each: now, and once all leaving tasks have left."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Key = TypeVar("Key")
 
 
 class CardColumns:
-    """What is taken of the cards of a node, a place for each card."""
+    """What is in use of the cards of a node, by the index of the card."""
 
     __slots__ = ("cores", "holders", "memory", "sharers", "slots")
 
     def __init__(self, count: int):
         self.sharers = [0] * count
-        """How many shares are given out."""
+        """The number of granted shares."""
         self.memory = [0] * count
         self.cores = [0] * count
         self.slots: list[dict[Slot, int]] = [{} for _ in range(count)]
-        """The slots of MIG cards that are given out, and how often: once, unless somebody else did it."""
+        """The granted slots of MIG cards, and how often: once, unless another scheduler granted one again."""
         self.holders: list[dict[Task, int]] = [{} for _ in range(count)]
-        """The tasks that hold shares, and how many."""
+        """The tasks that hold shares, and the number of shares."""
 
     def add(self, task: Task, share: PlacedShare, sign: int) -> None:
-        """Take a share, or give it back."""
+        """Count a share, or release it."""
         card, slot, memory, cores = share
         self.sharers[card] += sign
         self.memory[card] += sign * memory
@@ -92,20 +92,20 @@ class NodeCards:
         self.model = registration.model
         self.mode = registration.mode
         self.memory_factor = max(memory_factor, 1)
-        """How many units of a slot's memory are one unit of what pods ask for."""
+        """The units of a slot's memory per unit in which pods request memory."""
         self.now = CardColumns(len(self.cards))
-        """What is taken, that of tasks that are leaving and what is promised included."""
+        """What is in use, including leaving tasks and promises."""
         self.later = CardColumns(len(self.cards))
-        """What will be taken once those tasks have left."""
+        """What will be in use once leaving tasks have left."""
         self.leaving = 0
-        """How many tasks with shares are leaving; without any, `now` equals `later`."""
+        """The number of leaving tasks with shares; without any, `now` equals `later`."""
         self.are_alike = _are_alike(self.cards)
-        """Whether all cards work and are of one kind, so that any of them serves as well as another."""
+        """Whether all cards are healthy and of one kind, so that they are interchangeable."""
         self._index = {card.uuid: card.index for card in self.cards}
         self._placed: dict[Task, PlacedTask] = {}
 
     def add(self, task: Task, leaving: bool) -> bool:
-        """Count what a task holds here; whether that is anything."""
+        """Count what a task holds here; true if it holds anything."""
         shares = tuple(self.placed_shares(held_shares(task, self.model)))
         if not shares:
             return False
@@ -114,7 +114,7 @@ class NodeCards:
         return True
 
     def remove(self, task: Task) -> bool:
-        """Give back exactly what was counted for a task; whether that was anything."""
+        """Release exactly what was counted for a task; true if that was anything."""
         placed = self._placed.pop(task, None)
         if placed is None:
             return False
@@ -147,7 +147,7 @@ class NodeCards:
                 self.later.add(task, share, sign)
 
     def placed_shares(self, shares: Iterable[CardShare]) -> Iterator[PlacedShare]:
-        """Those of cards that are registered; a slot has its own memory, whatever was asked for."""
+        """The shares of registered cards; a slot has its own memory, independent of the request."""
         for share in shares:
             uuid, slot = parse_share_name(share.card)
             index = self._index.get(uuid)

@@ -30,34 +30,34 @@ class CardShare(Struct, frozen=True, rename="camel", omit_defaults=True):
     card: str
     """The card as annotations name it: its uuid, `uuid[group-position]` for a MIG slot, its index with gpu-share."""
     memory: int = 0
-    """Memory, in the unit of the node's registration: MiB as a rule."""
+    """Memory, in the unit of the node's registration: usually MiB."""
     cores: int = 0
     """Percent of the card's compute cores."""
 
 
 class CardGrant(Grant, frozen=True):
-    """Shares of cards, and how their device plugin learns of them."""
+    """Shares of cards, and how their device plugin is notified of them."""
 
     model: str
-    """Which kind of cards: `hamivgpu`, `GpuShare`, or the common word of an NPU, such as `Ascend310P`."""
+    """The kind of cards: `hamivgpu`, `GpuShare`, or the common word of an NPU, such as `Ascend310P`."""
     containers: tuple[tuple[CardShare, ...], ...]
-    """The shares of each container that asked for any, in the order of containers."""
+    """The shares of each container that requests any, in the order of containers."""
     annotations: tuple[tuple[str, str], ...] = ()
     """Keys and values that the pod gets with its binding: the device plugin finds the shares there."""
     lock: str = ""
     """The annotation of the node that is to be set to the time (RFC 3339) before the bind; empty: none.
 
-    The device plugin takes it off when it has handed out the shares. While another pod's lock is younger than
+    The device plugin removes it when it has allocated the shares. While another pod's lock is younger than
     `LOCK_SECONDS`, the bind has to wait.
     """
 
 
 LOCK_SECONDS = 300
-"""A node's lock that is older than this was left behind, and is replaced."""
+"""An older lock of a node is stale, and is replaced."""
 
 
 def lock_counts(since: str, now: float) -> bool:
-    """Whether a node's lock of this time (RFC 3339) counts; what is no time was left behind long ago."""
+    """Whether a node's lock of this time (RFC 3339) is valid; an invalid time counts as stale."""
     try:
         moment = datetime.fromisoformat(since)
     except ValueError:
@@ -70,7 +70,7 @@ def lock_counts(since: str, now: float) -> bool:
 
 
 MAX_SHARES = 1024
-"""Shares that are read from an annotation of a pod."""
+"""Maximum shares that are read from an annotation of a pod."""
 _NOT_SHOWN = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
 
 
@@ -81,7 +81,7 @@ def limit_names(spec: PodSpec) -> Iterator[str]:
 
 
 def whole_amount(quantity: Quantity | None) -> int:
-    """A quantity as a whole number of 32 bits; 0 for none, and for what is none."""
+    """A quantity as a whole number of 32 bits; 0 if it is missing or invalid."""
     try:
         value = exact(quantity) if quantity is not None else 0
     except QuantityError:
@@ -90,7 +90,7 @@ def whole_amount(quantity: Quantity | None) -> int:
 
 
 def asked_of_gpu_share(spec: PodSpec, name: str) -> int:
-    """What a pod asks for by limits: of all containers together, or of the largest init container."""
+    """The limit of a pod: of all containers together, or of the largest init container."""
     together = sum(whole_amount(container.resources.limits.get(name)) for container in spec.containers)
     first = [whole_amount(container.resources.limits.get(name)) for container in spec.init_containers]
     return min(max([together, *first]), MAX_OF_A_CARD)
@@ -138,7 +138,7 @@ def _indexed_shares(spec: PodSpec, indices: str) -> Iterator[CardShare]:
 
 
 def _listed_shares(text: str) -> Iterator[CardShare]:
-    """Entries `id,type,memory,cores`, ended by colons, those of containers divided by semicolons; bad ones are none."""
+    """Entries `id,type,memory,cores`, ended by colons, with semicolons between containers; invalid ones are skipped."""
     for entry in text.replace(";", ":").split(":"):
         fields = entry.split(",")
         if len(fields) >= 4 and _is_count(fields[2]) and _is_count(fields[3]):

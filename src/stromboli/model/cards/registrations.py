@@ -1,4 +1,4 @@
-"""The cards of a node, from what its device plugins write onto it: annotations and sizes (spec 04 10.3-10.6)."""
+"""The cards of a node, as registered by its device plugins: annotations and sizes (spec 04 10.3-10.6)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from stromboli.model.cards.card import MAX_OF_A_CARD, Card
 from stromboli.model.cards.device_config import DeviceConfig, NpuConfig
 
 MAX_CARDS = 1024
-"""Cards that a node may register of a model."""
+"""Maximum cards that a node may register of a model."""
 MAX_REGISTRATION_LENGTH = 256 * 1024
-"""Characters that a registration may have: an API server lets all annotations together have no more."""
+"""Maximum characters of a registration: the limit of an API server for all annotations of an object."""
 _FIELDS = 6
 _SEPARATORS = frozenset(",:;[")
 """What separates shares and their parts in annotations of pods."""
 
 
 class BadRegistration(Exception):
-    """A registration that cannot be read; its text says what is wrong."""
+    """An invalid registration; the text is the reason."""
 
 
 class Registration(NamedTuple):
-    """What a node has of one model of cards."""
+    """The cards of one model on a node."""
 
     model: str
     """`hamivgpu`, `GpuShare`, or the common word of an NPU."""
@@ -38,7 +38,7 @@ class Registration(NamedTuple):
 
 
 class Models(NamedTuple):
-    """Which models of cards are shared out, and how they are configured."""
+    """The shared models of cards, and their configuration."""
 
     config: DeviceConfig
     vgpu: bool = False
@@ -47,7 +47,7 @@ class Models(NamedTuple):
 
 
 def read_registrations(node: NodeObject, models: Models) -> tuple[list[Registration], list[str]]:
-    """The cards of a node by model, and what is wrong with registrations that cannot be read."""
+    """The cards of a node by model, and the errors of invalid registrations."""
     registrations, problems = [], []
     for read in _readers(node, models):
         try:
@@ -112,7 +112,7 @@ def _entries(text: str, key: str) -> list[str]:
 
 
 def _gpu_share(node: NodeObject) -> Iterator[Registration]:
-    """As many cards as its number says, with equal parts of its memory, less those that are called unhealthy."""
+    """The registered number of cards, with equal parts of the memory, without those listed as unhealthy."""
     capacity = node.status.capacity
     if card_names.GPU_MEMORY not in capacity or card_names.GPU_NUMBER not in capacity:
         return
@@ -198,7 +198,7 @@ def _number(text: str, key: str) -> int:
 
 
 def _unique(cards: list[Card], key: str) -> None:
-    """Two cards of one uuid, or one with a separator in it, could not be told apart in annotations."""
+    """Refuse equal uuids, and uuids with a separator: annotations could not distinguish such cards."""
     known: set[str] = set()
     for card in cards:
         if not card.uuid or card.uuid in known or not _SEPARATORS.isdisjoint(card.uuid):
@@ -210,4 +210,4 @@ def _size(sizes: ResourceList, name: str) -> int:
     try:
         return whole(sizes[name]) if name in sizes else 0
     except QuantityError:
-        return 0  # the node itself is refused for it
+        return 0  # the node itself is refused because of it

@@ -1,10 +1,10 @@
-"""Devices for claims on a node: the first solution that Kubernetes' allocator would find, too (spec 04 2.12).
+"""Devices for claims on a node: the same first solution as that of Kubernetes' allocator (spec 04 2.12).
 
     search = allocator.prepare([claim.spec for claim in claims])
-    search.answer(node, in_use, budget)  # can they be had there? Asked for thousands of nodes: equal nodes share it
-    search.allocate(node, in_use, uids)  # the devices, as they are written
+    search.answer(node, in_use, budget)  # are they available there? Equal nodes share the result
+    search.allocate(node, in_use, uids)  # the devices, as written into the claims
 
-Nothing here raises for what objects say, and work is bounded by steps.
+Contents of objects never raise errors here, and work is bounded by steps.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 MAX_SHAPES = 64
-"""Lists of claims with different requests that are kept prepared."""
+"""Maximum prepared lists of claims with different requests."""
 __all__ = [
     "Allocation",
     "Allocator",
@@ -69,13 +69,13 @@ _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
 class Allocation(NamedTuple):
-    """What claims are given, in their order."""
+    """The allocations of claims, in their order."""
 
     results: tuple[AllocationResult, ...]
 
 
 class ClaimSearch:
-    """Claims that ask for certain devices, ready to be looked for on any node."""
+    """Claims prepared for searches on any node."""
 
     def __init__(self, allocator: Allocator, specs: Sequence[ResourceClaimSpec]) -> None:
         self.specs = tuple(specs)
@@ -85,9 +85,9 @@ class ClaimSearch:
     def answer(
         self, node: Node, in_use: DevicesInUse, budget: StepBudget | None = None
     ) -> Solution | DeviceShortage:
-        """Whether there are devices on a node. Nodes with equal pools in equal use have the same answer.
+        """Whether a node has the devices. Nodes with equal pools in equal use share the result.
 
-        So has who asks again, also if the steps did not suffice; unless they went into the evaluation of selectors.
+        Results are cached, even if the steps did not suffice, unless selectors were evaluated in the meantime.
         """
         budget = budget or StepBudget()
         is_fresh = not budget.spent
@@ -123,23 +123,23 @@ class ClaimSearch:
 
 
 class Allocator:
-    """Finds devices for claims in the pools of an index; `classes` are those of the cluster, as they are."""
+    """Finds devices for claims in the pools of an index; `classes` are the DeviceClasses of the cluster."""
 
     def __init__(self, classes: Mapping[str, DeviceClass], pools: PoolIndex) -> None:
         self.pools = pools
         self._classes = classes
         self._selectors = SelectorTable()
         self._shapes: dict[bytes, tuple[ClaimShape | DeviceShortage, dict[str, DeviceClass | None]]] = {}
-        """With the classes that they were made with, the oldest first."""
+        """With the classes that they were compiled with, the oldest first."""
 
     def prepare(self, specs: Sequence[ResourceClaimSpec]) -> ClaimSearch:
-        """The search for devices of all these claims together; it stays right when classes and slices change."""
+        """The search for devices of all these claims together; it stays valid when classes and slices change."""
         return ClaimSearch(self, specs)
 
     def shape(
         self, key: bytes, specs: Sequence[ResourceClaimSpec], budget: StepBudget
     ) -> ClaimShape | DeviceShortage:
-        """The shape of claims, made anew if one of their classes changed; a DeviceShortage if it can have none."""
+        """The shape of claims, compiled again if one of their classes changed; a DeviceShortage if they are invalid."""
         known = self._shapes.get(key)
         if known is not None and all(self._classes.get(name) is made for name, made in known[1].items()):
             return known[0]
@@ -170,7 +170,7 @@ def allocation_result(
     devices: Sequence[PoolDevice],
     node: str,
 ) -> AllocationResult:
-    """What a claim, known by its uid, was given: choices among the devices of a node, an option per request."""
+    """The allocation of a claim with a uid: choices among the devices of a node, an option per request."""
     chosen = [devices[choice.place] for choice in choices]
     results = tuple(
         _result(f"{claim}/{place}", choice, device)
@@ -200,7 +200,7 @@ def _result(share: str, choice: DeviceChoice, device: PoolDevice) -> AllocatedDe
 
 
 def _share_id(text: str) -> str:
-    """The same UUID for the same share, whenever it is asked for."""
+    """The UUID of a share: always the same for the same share."""
     digits = sha256(text.encode()).hexdigest()
     return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Lack(StrEnum):
-    """What keeps a device from being given to a request."""
+    """Why a device cannot be allocated to a request."""
 
     IN_USE = "in use"
     SELECTOR = "not selected"
@@ -38,7 +38,7 @@ class Lack(StrEnum):
 
 
 class Rejection(NamedTuple):
-    """How many devices were refused for the same reason."""
+    """The number of devices that were refused for the same reason."""
 
     lack: Lack
     detail: str
@@ -52,20 +52,20 @@ class DeviceShortage(NamedTuple):
     message: str
     """A sentence."""
     is_error: bool = False
-    """Whether claim, class or pools are at fault, so that looking at other nodes is no help."""
+    """Whether the claim, class or pools are invalid, so that other nodes do not help."""
     claim: int = 0
     """The place of the claim among those of the pod."""
     request: str = ""
     """`request`, or `request/alternative`."""
     device_class: str = ""
     rejections: tuple[Rejection, ...] = ()
-    """Why the devices that the node has could not be had, the most frequent reason first."""
+    """Why the devices of the node were refused, the most frequent reason first."""
     asked: int = 0
-    """How many devices the request asks for; 0 if it takes all."""
+    """The number of requested devices; 0 for all."""
     had: int = 0
-    """How many of them the node has."""
+    """The number of them on the node."""
     mistake: str = ""
-    """If claim, class or selector is wrong: what fixes it."""
+    """The fix of an invalid claim, class or selector."""
 
 
 FEWER_IN_CLAIM = "request fewer devices in a claim"
@@ -76,11 +76,11 @@ FIX_KEY = (
     f"{FIX_SELECTOR}: kubectl get resourceslices -o yaml shows the attributes of devices, and has() tests whether a "
     "device has one"
 )
-"""Of a selector that reads an attribute which a device lacks."""
+"""The fix of a selector that reads an attribute which a device lacks."""
 
 
 class SearchStopped(Exception):
-    """The search cannot go on."""
+    """The search cannot continue."""
 
     def __init__(self, shortage: DeviceShortage) -> None:
         super().__init__(shortage.message)
@@ -88,7 +88,7 @@ class SearchStopped(Exception):
 
 
 def unserved(option: Option, index: int, rejections: Sequence[Rejection], invalid: Sequence[NodePool]) -> str:
-    """A sentence about devices that could not be had."""
+    """A sentence about refused devices."""
     count = option.asked.devices
     devices = "all devices" if option.takes_all else f"{count} device{'s' if count != 1 else ''}"
     text = f"request {option.name}: {devices} of class {option.device_class.name}"
@@ -123,13 +123,13 @@ def _phrase(rejection: Rejection) -> str:
 
 
 MAX_RESULTS = 32
-"""Devices of a claim."""
+"""Maximum devices of a claim."""
 MAX_DEVICES = 128
-"""Devices of all claims of a pod together; the search goes some calls deeper with each."""
+"""Maximum devices of all claims of a pod; the search recurses some calls deeper with each."""
 
 
 MAX_SELECTORS = 64 * 1024
-"""Characters of all different selectors of a pod's claims and of their classes together."""
+"""Maximum characters of all different selectors of a pod's claims and of their classes."""
 
 
 def device_classes(*specs: ResourceClaimSpec) -> dict[str, None]:
@@ -150,9 +150,9 @@ class Option(NamedTuple):
     asked: ExactDeviceRequest
     device_class: DeviceClass
     selectors: tuple[tuple[str, str], ...]
-    """Of the class and of the request: whose it is, and the expression."""
+    """The selectors of the class and of the request: the owner, and the expression."""
     capacity: Mapping[str, Amount]
-    """What it requests of each capacity of a device."""
+    """The requested amount of each capacity of a device."""
 
     @property
     def name(self) -> str:
@@ -182,7 +182,7 @@ class RequestPlan(NamedTuple):
 
 
 class ClaimPlan(NamedTuple):
-    """The requests of a claim, and what holds for their devices together."""
+    """The requests of a claim, and the constraints over their devices."""
 
     requests: tuple[RequestPlan, ...]
     constraints: tuple[DeviceConstraint, ...]
@@ -191,7 +191,7 @@ class ClaimPlan(NamedTuple):
 def plan_claims(
     specs: Sequence[ResourceClaimSpec], classes: Mapping[str, DeviceClass]
 ) -> tuple[ClaimPlan, ...]:
-    """The plans of claims; SearchStopped if one asks for what nobody can have."""
+    """The plans of claims; raises SearchStopped if one cannot be satisfied anywhere."""
     options = 0
     plans = []
     for place, spec in enumerate(specs):
@@ -285,5 +285,5 @@ class _Planner:
 
 
 def _count(option: Option) -> int:
-    """The devices that an option needs at least."""
+    """The minimum number of devices of an option."""
     return 1 if option.takes_all else option.asked.devices

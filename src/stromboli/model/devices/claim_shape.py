@@ -96,7 +96,7 @@ class ConstraintState:
         return True
 
     def remove(self) -> None:
-        """Take the last device back."""
+        """Undo the choice of the last device."""
         self._chosen.pop()
 
 
@@ -104,14 +104,14 @@ class ConstraintState:
 
 
 MAX_KNOWN = 20_000
-"""Kinds of devices and pools that a shape remembers of each."""
+"""Maximum kinds of devices, and of pools, that a shape caches."""
 MAX_STATES = 500_000
-"""Devices in the states of nodes, together, for which a shape remembers the answer."""
+"""Maximum devices in all node states whose result a shape caches."""
 State = tuple[tuple[int, UseKey], ...]
 
 
 class ClaimShape:
-    """The plans of claims, and what they make of devices."""
+    """The plans of claims, and cached results about devices and nodes."""
 
     def __init__(self, claims: tuple[ClaimPlan, ...], selectors: SelectorTable, budget: StepBudget) -> None:
         self.claims = claims
@@ -132,7 +132,7 @@ class ClaimShape:
         self._answers: dict[State, Solution | DeviceShortage] = {}
         """By the state of a node (`state`)."""
         self._exceeded: dict[tuple[State, int], DeviceShortage] = {}
-        """By state and limit, where so many steps did not suffice."""
+        """By state and limit, for searches whose steps did not suffice."""
         self._states = 0
         self._kinds: dict[int, int] = {}
         self._kind_numbers: dict[object, int] = {}
@@ -142,7 +142,7 @@ class ClaimShape:
     # -- equal devices, equal pools
 
     def kind(self, content: DeviceContent) -> int:
-        """Equal for devices between which these claims see no difference."""
+        """A key that is equal for devices that these claims cannot distinguish."""
         known = self._kinds.get(content.number)
         if known is None:
             if len(self._kinds) >= MAX_KNOWN:
@@ -162,7 +162,7 @@ class ClaimShape:
         )
 
     def state(self, pools: Sequence[NodePool], in_use: DevicesInUse) -> State:
-        """Equal for nodes with equal pools of which the same devices are in use."""
+        """A key that is equal for nodes with equal pools in equal use."""
         if len(self._pool_numbers) > MAX_KNOWN or len(self._kind_numbers) > MAX_KNOWN:
             self._forget()
         return tuple(
@@ -180,11 +180,11 @@ class ClaimShape:
         return known
 
     def answer(self, state: State, limit: int) -> Solution | DeviceShortage | None:
-        """The answer of a search with so many steps, if it is known."""
+        """The cached result of a search with a limit of steps, if known."""
         return self._answers.get(state) or self._exceeded.get((state, limit))
 
     def remember(self, state: State, answer: Solution | DeviceShortage, budget: StepBudget) -> None:
-        """Keep the answer of a search."""
+        """Cache the result of a search."""
         self._states += 1 + sum(len(part) for _, use in state for part in use)
         if self._states > MAX_STATES:
             self._answers.clear()

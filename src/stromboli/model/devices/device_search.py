@@ -1,8 +1,8 @@
 """The search for devices on a node: the first full solution, depth first, as Kubernetes finds it (spec 04 2.12).
 
-Claims, requests and devices are tried in order, each request with combinations of devices in increasing order. Left
-out is only what cannot change the outcome: where a device led to no solution, no other of the same kind in the same
-state is tried in its place, since exchanging the two would turn a solution with one into a solution with the other.
+Claims, requests and devices are tried in order, each request with combinations of devices in increasing order. Only
+attempts that cannot change the outcome are skipped: if a device led to no solution, no other of the same kind in the
+same state is tried in its place, since exchanging the two would turn a solution with one into one with the other.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _DONE, _FAILED, _TOO_MANY = range(3)
 """`_TOO_MANY`: no choice of devices helps, only an alternative that needs fewer of them."""
 SKIPPED_IN_STEP = 8
-"""Devices that are passed over, because equal ones led nowhere, in the time of a step."""
+"""Devices that can be skipped, because equal ones failed, in the time of a step."""
 _Refusal = tuple[Lack, str]
 _IN_USE: _Refusal = (Lack.IN_USE, "")
 
@@ -60,7 +60,7 @@ class DeviceSearch:
         self._selected: dict[tuple[int, int], _Refusal | None] = {}
         self._choices: list[list[DeviceChoice]] = [[] for _ in self._claims]
         self._alternatives: dict[tuple[int, int], Option] = {}
-        """Those that were taken, by claim and request."""
+        """The chosen options, by claim and request."""
         self._deepest: tuple[int, int, int] = (-1, -1, -1)
         self._shortage = DeviceShortage(
             f"no choice of alternatives needs at most {MAX_RESULTS} devices for a claim"
@@ -167,7 +167,7 @@ class DeviceSearch:
         return result
 
     def _take_all(self, claim: int, request: int, option: Option, index: int) -> int:
-        """All devices of an option in order; if a device cannot be had, there is no solution."""
+        """All devices of an option in order; if one is not available, there is no solution."""
         self._spend(claim, option)
         place = self._all[option.place][index]
         refusal = self._choose(claim, option, place)
@@ -184,7 +184,7 @@ class DeviceSearch:
         return result
 
     def _take_next(self, claim: int, request: int, option: Option, index: int, start: int) -> int:
-        """The first device from `start` on with which the rest can be had, too."""
+        """The first device from `start` on that leads to a solution."""
         refusals: Counter[_Refusal] = Counter()
         fruitless: set[object] = set()
         skipped = 0
@@ -210,7 +210,7 @@ class DeviceSearch:
         return _FAILED
 
     def _refusal(self, claim: int, option: Option, place: int) -> _Refusal | None:
-        """Why a device cannot be had for an option, whatever else is chosen."""
+        """Why a device cannot serve an option, independent of other choices."""
         self._spend(claim, option)
         candidate = self._candidates[place]
         if self._is_taken(claim, option, candidate):
@@ -247,7 +247,7 @@ class DeviceSearch:
         return self._selected[key]
 
     def _choose(self, claim: int, option: Option, place: int) -> _Refusal | None:
-        """Give a device to an option, or say why that cannot be."""
+        """Choose a device for an option, or return why that is not possible."""
         candidate = self._candidates[place]
         content = candidate.content
         if self._is_taken(claim, option, candidate):
@@ -289,7 +289,7 @@ class DeviceSearch:
         return (Lack.CAPACITY, lack)
 
     def _release(self, claim: int, place: int) -> None:
-        """Take back the last device that was chosen."""
+        """Undo the choice of the last device."""
         candidate, choice = self._candidates[place], self._choices[claim].pop()
         candidate.give_back(claim, choice.consumed)
         for constraint in self._constraints[claim]:
@@ -309,7 +309,7 @@ class DeviceSearch:
     def _note(
         self, claim: int, request: int, index: int, option: Option, refusals: Counter[_Refusal]
     ) -> None:
-        """Remember why the request could not be served that the search came closest to."""
+        """Record why the request failed that the search got furthest with."""
         if (claim, request, index) <= self._deepest:
             return
         self._deepest = (claim, request, index)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 MAX_STEPS = 100_000
-"""Steps of a search: devices that it looks at, and selectors that it evaluates."""
+"""Maximum steps of a search: devices that it tries, and selectors that it evaluates."""
 CEL_COST_OF_STEP = 5_000
-"""The cost of evaluating selectors that counts as one step; both then take some microseconds."""
+"""The cost of evaluating selectors that counts as one step; both take some microseconds."""
 
 
 class StepBudget:
@@ -31,9 +31,9 @@ class StepBudget:
     def __init__(self, steps: int = MAX_STEPS) -> None:
         self.limit = steps
         self.steps = steps
-        """Those that are left; below zero when the search was stopped."""
+        """Remaining steps; negative when the search was stopped."""
         self.has_evaluated = False
-        """Whether selectors were evaluated: their outcomes are kept, so that a second search gets further."""
+        """Whether selectors were evaluated: their results are cached, so that a second search gets further."""
 
     @property
     def spent(self) -> int:
@@ -59,7 +59,7 @@ class DeviceChoice(NamedTuple):
     place: int
     """Among the devices of all usable pools of the node."""
     consumed: dict[str, Amount]
-    """Of a shared device: what it takes of each capacity."""
+    """What the claim consumes of each capacity of a shared device."""
 
 
 class Solution(NamedTuple):
@@ -68,24 +68,24 @@ class Solution(NamedTuple):
     choices: tuple[tuple[DeviceChoice, ...], ...]
     """By claim."""
     options: tuple[tuple[Option, ...], ...]
-    """The option that was taken, by claim and request."""
+    """The chosen option, by claim and request."""
 
 
 # -- selectors
 
 
 MAX_COMPILED = 256 * 1024
-"""Bytes of the selectors that are kept compiled: each takes up to 200 times as many in memory."""
+"""Maximum bytes of the selectors that are kept compiled: each takes up to 200 times as many in memory."""
 MAX_KEPT = 4 * 1024 * 1024
-"""Bytes of the selectors of which outcomes are kept."""
+"""Maximum bytes of the selectors whose results are cached."""
 MAX_OUTCOMES = 200_000
-"""Outcomes of all selectors that are kept."""
+"""Maximum cached results of all selectors."""
 COST_OF_BYTE = 10_000
-"""What it costs to compile a byte of an expression, in the unit of the cost of evaluations."""
+"""The cost of compiling a byte of an expression, in the unit of evaluations."""
 
 
 class Selector:
-    """A selector: what it reads of devices, and its outcomes."""
+    """A selector: what it reads of devices, and its cached results."""
 
     def __init__(self, expression: str, compiled: DeviceSelection | CelError) -> None:
         self.expression = expression
@@ -95,24 +95,24 @@ class Selector:
 
 
 class SelectorTable:
-    """Selectors, those used last compiled, with their outcomes for what they read of devices."""
+    """Selectors, the most recent ones compiled, with their results for what they read of devices."""
 
     def __init__(self) -> None:
         self._selectors: dict[str, Selector] = {}
-        """The least lately used first."""
+        """The least recently used first."""
         self._bytes = 0
         self._compiled: dict[str, DeviceSelection | CelError] = {}
-        """The same for compiled ones; an error says why an expression is none."""
+        """The same for compiled ones; or the error of an invalid expression."""
         self._compiled_bytes = 0
         self._outcomes = 0
-        """How many there are of all selectors."""
+        """The number of results of all selectors."""
 
     def reads(self, expression: str, budget: StepBudget) -> frozenset[Read] | None:
         """What an expression reads of attributes and capacity; None if that depends on the device."""
         return self._selector(expression, budget).reads
 
     def outcome(self, expression: str, content: DeviceContent, budget: StepBudget) -> bool | str:
-        """Whether a device is selected by an expression, or why that cannot be said."""
+        """Whether an expression selects a device, or why it cannot be evaluated."""
         selector = self._selector(expression, budget)
         key = (
             content.driver,
@@ -164,7 +164,7 @@ class SelectorTable:
 
 
 def _evaluate(selection: DeviceSelection | CelError, content: DeviceContent, costs: CostBudget) -> bool | str:
-    """Whether a device is selected, or why that cannot be said."""
+    """Whether a device is selected, or why the selector cannot be evaluated."""
     if isinstance(selection, CelError):
         return f"CEL compile error: {selection}"
     try:
@@ -174,7 +174,7 @@ def _evaluate(selection: DeviceSelection | CelError, content: DeviceContent, cos
 
 
 def projection(content: DeviceContent, reads: frozenset[Read] | None) -> object:
-    """What reads see of a device, as a key."""
+    """The values that an expression reads of a device, as a key."""
     if reads is None:
         return content.number
     return tuple(_lookup(content, *read) for read in reads)

@@ -1,4 +1,4 @@
-"""The devices that claims hold: given out whole, or shared with the capacity that each share consumes."""
+"""The devices that claims hold: allocated whole, or shared with the capacity that each share consumes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from stromboli.model.devices.pools.node_pools import NodePool
 
 UseKey = tuple[tuple[object, ...], ...]
-"""Devices in use of a pool, by position: whole ones, shared ones, and those that take from counters."""
+"""Devices in use of a pool, by position: whole ones, shared ones, and those that consume counters."""
 
 
 class Shares:
-    """How often a device is shared, and the capacity that all shares consume together."""
+    """The number of shares of a device, and the capacity that all shares consume."""
 
     __slots__ = ("consumed", "count")
 
@@ -49,7 +49,7 @@ class PoolUse:
 
     def __init__(self) -> None:
         self.whole: dict[str, int] = {}
-        """How many claims hold a device that only one may hold: more only if schedulers disagreed."""
+        """The number of claims that hold an exclusive device: more than one only if schedulers conflicted."""
         self.shared: dict[str, Shares] = {}
         self._key: UseKey = ()
         self._key_of: NodePool | None = None
@@ -71,7 +71,7 @@ class PoolUse:
         return name in self.whole or name in self.shared
 
     def key(self, pool: NodePool) -> UseKey:
-        """What is in use of the devices that a node sees, by position: equal for equal pools in equal use."""
+        """The devices in use among those that a node sees, by position: equal for equal pools in equal use."""
         if self._key_of is not pool:
             self._key_of, self._key = pool, self._make_key(pool)
         return self._key
@@ -88,13 +88,13 @@ class PoolUse:
 
 
 def _common(used: Mapping[str, object], seen: Mapping[str, int]) -> Iterator[str]:
-    """The names in both, found by going through the shorter."""
+    """The names in both, found by iterating over the shorter."""
     shorter, longer = (used, seen) if len(used) < len(seen) else (seen, used)
     return (name for name in shorter if name in longer)
 
 
 class DevicesInUse:
-    """All devices that are given out; whoever administers a device does not use it."""
+    """All allocated devices; administrative access does not count as use."""
 
     def __init__(self) -> None:
         self._pools: dict[PoolId, PoolUse] = {}

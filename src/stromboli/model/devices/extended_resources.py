@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 class ServedResources:
-    """Follows devices and nodes; nodes whose devices did not change are not looked at again."""
+    """Follows devices and nodes; only nodes whose devices changed are counted again."""
 
     def __init__(self) -> None:
         self._state: tuple[int, ...] = ()
         """The state in which devices were last counted."""
         self._position = 0
-        """How many changes of pools there were then."""
+        """The number of changes of pools at that time."""
 
     def update(self, cluster: Cluster) -> None:
         """Count devices of nodes that changed, over columns that are laid out."""
@@ -68,14 +68,14 @@ class ServedResources:
 
 
 class ExtendedRequests(NamedTuple):
-    """What a claim for extended resources asks for, and which request serves which container."""
+    """The requests of a claim for extended resources, and the request for each container."""
 
     requests: tuple[DeviceRequest, ...]
     mappings: tuple[ContainerExtendedResourceRequest, ...]
 
 
 def extended_classes(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """The class that serves each extended resource: of several, the youngest, then the first by name."""
+    """The class that serves each extended resource: among several, the youngest, then the first by name."""
     served: dict[str, str] = {}
     ordered = sorted(classes, key=lambda each: each.name)
     for each in sorted(ordered, key=lambda each: each.metadata.created, reverse=True):
@@ -93,7 +93,7 @@ def asked_resources(spec: PodSpec, served: Mapping[str, str]) -> list[str]:
 
 
 def extended_requests(spec: PodSpec, resources: Sequence[str], served: Mapping[str, str]) -> ExtendedRequests:
-    """The requests for some resources of a pod: init containers use again what later containers are given."""
+    """The requests for some resources of a pod: init containers share the devices of later containers."""
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
     containers = (*spec.init_containers, *spec.containers)

@@ -1,4 +1,4 @@
-"""The devices that a search chooses from, and what happens to them during the search."""
+"""The devices that a search chooses from, and their state during the search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Candidate:
-    """A device, and what happens to it during a search."""
+    """A device, and its state during a search."""
 
     __slots__ = (
         "claims",
@@ -39,9 +39,9 @@ class Candidate:
         shares = use.shared.get(device.name) if use is not None else None
         self.in_use = use is not None and device.name in use.whole
         if shares is not None and not self.is_shared:
-            self.in_use = True  # it could be shared when it was given out
+            self.in_use = True  # it was shareable when it was allocated
         self.used = shares.consumed if shares is not None else {}
-        """What others consume of it."""
+        """What other claims consume of it."""
         self.claims: list[int] = []
         """The claims that it was chosen for."""
         self.shares = 0
@@ -73,7 +73,7 @@ class Candidate:
 
     @property
     def state(self) -> object:
-        """Equal for devices of the same kind that are worth the same."""
+        """A key that is equal for interchangeable devices of the same kind."""
         state = (self.pool.place, self.kind, self.in_use, tuple(self.claims))
         if not self.is_shared:
             return state
@@ -98,7 +98,7 @@ class CandidatePool:
             self.counters[counter] = self.counters.get(counter, 0) - sign * value
 
     def exhausted(self) -> str | None:
-        """A counter of which more is taken than there is."""
+        """A counter whose consumption exceeds its value."""
         return next(("/".join(counter) for counter, left in self.counters.items() if left < 0), None)
 
 
@@ -108,7 +108,7 @@ def usable_devices(pools: Sequence[NodePool]) -> list[PoolDevice]:
 
 
 class Candidates(Sequence[Candidate]):
-    """The devices of a node in order, each looked at when it is asked for."""
+    """The devices of a node in order, each evaluated on access."""
 
     def __init__(self, shape: ClaimShape, pools: Sequence[NodePool], in_use: DevicesInUse) -> None:
         self._shape = shape

@@ -1,4 +1,4 @@
-"""The claims of a task: which there are, what is wrong with them, and for whom they are reserved (spec 04 2.12)."""
+"""The claims of a task: those that exist, their problems, and the consumers that reserve them (spec 04 2.12)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 MAX_CONSUMERS = 256
-"""Consumers that a claim may have at the same time: an API server takes no more."""
+"""Maximum consumers of a claim at the same time: the limit of an API server."""
 NATIVE_GROUPS = "scheduling.k8s.io"
 _CREATE_TEMPLATE = "create the ResourceClaimTemplate that it references: its claim is generated from it"
 _SEPARATE_CLAIM = Remedy("wait until the other pod releases the claim, or use a separate claim")
@@ -47,7 +47,7 @@ def claimed_amounts(ledger: DeviceLedger, dims: Dimensions, *tasks: Task) -> Amo
 
 
 def extended_amounts(spec: PodSpec, served: Mapping[str, str]) -> DeviceAmounts:
-    """What a pod asks of devices by extended resources, by the keys of queues; a node may list them all the same."""
+    """The devices of a pod's extended resources, by the keys of queues, even if a node may list these."""
     resources = asked_resources(spec, served) if served else []
     if not resources:
         return {}
@@ -55,7 +55,7 @@ def extended_amounts(spec: PodSpec, served: Mapping[str, str]) -> DeviceAmounts:
 
 
 def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: Task) -> Problem | None:
-    """Why no node can take a task because of its claims, in the words of Kubernetes."""
+    """Why no node can accept a task because of its claims, in Kubernetes' wording."""
     for claim in task.claims:
         if problem := _lookup_problem(ledger, task, claim):
             return problem
@@ -67,7 +67,7 @@ def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: T
 
 
 def _container_problem(spec: PodSpec) -> str | None:
-    """A container that uses a claim which its pod does not have; no API server lets one in."""
+    """Check for a container that uses a claim missing in its pod; API servers refuse such pods."""
     known = {entry.name for entry in spec.resource_claims}
     for container in (*spec.containers, *spec.init_containers):
         for claim in container.resources.claims:
@@ -81,7 +81,7 @@ def _mistake(text: str, remedy: str) -> Problem:
 
 
 def _lookup_problem(ledger: DeviceLedger, task: Task, claim: PodClaim) -> Problem | None:
-    """Why a claim cannot be used by this task at all."""
+    """Why this task cannot use a claim on any node."""
     if not claim.claim:
         if claim.template:
             text = messages.NOT_CREATED.format(namespace=task.namespace, pod=task.name)
@@ -112,7 +112,7 @@ def _use_problem(use: ClaimUse, classes: dict[str, DeviceClass], task: Task) -> 
 
 
 def _request_problems(claim: ResourceClaim, classes: dict[str, DeviceClass]) -> Iterator[Problem]:
-    """Requests for nothing that is known, and for classes that do not exist."""
+    """Check for requests of unknown kinds, and of classes that do not exist."""
     for request in claim.spec.devices.requests:
         asked = [(request.name, request.exactly.device_class_name)] if request.exactly else []
         asked += [(f"{request.name}/{sub.name}", sub.device_class_name) for sub in request.first_available]
@@ -126,11 +126,11 @@ def _request_problems(claim: ResourceClaim, classes: dict[str, DeviceClass]) -> 
                 yield _mistake(messages.CLASS_MISSING.format(request=name, name=class_name), CREATE_CLASS)
 
 
-# -- for whom a claim is reserved
+# -- the consumer of a claim
 
 
 def consumer(task: Task, use: ClaimUse) -> ConsumerReference:
-    """Who reserves a claim for a task: its native PodGroup if the claim is the group's, else the pod."""
+    """The consumer that reserves a claim for a task: its native PodGroup if the claim is the group's, else the pod."""
     job = task.job
     if job is not None and job.native is not None and job.group is not None and _is_groups_claim(task, use):
         meta = job.group.metadata

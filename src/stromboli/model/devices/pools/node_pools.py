@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class NodePool:
-    """What a node sees of a pool; nodes that see the same share it."""
+    """The part of a pool that a node sees; nodes that see the same part share it."""
 
     __slots__ = (
         "__weakref__",
@@ -44,15 +44,15 @@ class NodePool:
         self.devices = devices
         """In the order in which they are tried."""
         self.reachable = reachable
-        """Which of them the node can use; None for all."""
+        """Those that the node can use; None for all."""
         self.counters = counters
-        """What the pool has of its shared counters."""
+        """The values of the pool's shared counters."""
         self.consumers = consumers
-        """Devices of the whole pool that take from the counters."""
+        """Devices of the whole pool that consume the counters."""
         self.is_incomplete = is_incomplete
-        """Whether slices are missing, so that no device is given out."""
+        """Whether slices are missing, so that no device is allocated."""
         self.invalid = invalid
-        """Why no device is given out; empty if the pool is valid."""
+        """Why no device is allocated; empty if the pool is valid."""
         self.has_binding_conditions = any(device.content.device.binding_conditions for device in devices)
         self.positions = {device.name: place for place, device in enumerate(devices)}
 
@@ -92,7 +92,7 @@ def newest(slices: Iterable[PoolSlice]) -> list[PoolSlice]:
 
 
 class WholePool(Protocol):
-    """What a pool has beyond the slices that a node sees."""
+    """The content of a pool beyond the slices that a node sees."""
 
     @property
     def id(self) -> PoolId: ...
@@ -147,7 +147,7 @@ def _counters(slices: Iterable[PoolSlice]) -> Counters:
 
 
 def _problem(seen: Sequence[PoolSlice], others: Sequence[PoolSlice]) -> str:
-    """Why no device of a pool may be given out: names that are there twice, counters that are missing."""
+    """Why no device of a pool may be allocated: duplicate names, missing counters."""
     names: set[str] = set()
     for device in (device for slice in seen if not slice.has_counters for device in slice.devices):
         if device.name in names:

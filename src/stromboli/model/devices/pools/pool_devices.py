@@ -39,7 +39,7 @@ class Amount(NamedTuple):
 
 
 def amount(quantity: Quantity) -> Amount:
-    """The amount of a quantity; QuantityError if it is none."""
+    """The amount of a quantity; raises QuantityError if it is invalid."""
     return Amount(math.ceil(exact(quantity) * UNIT), quantity)
 
 
@@ -100,7 +100,7 @@ class RequestPolicy(NamedTuple):
 
 
 class Capacity(NamedTuple):
-    """What a device has of something."""
+    """One capacity of a device."""
 
     total: Amount
     policy: RequestPolicy | None
@@ -114,7 +114,7 @@ class Capacity(NamedTuple):
 
 
 def read_capacity(capacity: DeviceCapacity) -> Capacity:
-    """The capacity with its amounts parsed; QuantityError if one is none."""
+    """The capacity with its amounts parsed; raises QuantityError if one is invalid."""
     policy = capacity.request_policy
     return Capacity(amount(capacity.value), None if policy is None else _read_policy(policy))
 
@@ -131,7 +131,7 @@ def _read_policy(policy: CapacityRequestPolicy) -> RequestPolicy:
 def lacking(
     capacities: Mapping[str, Capacity], requests: Mapping[str, Amount], *consumed: Consumed | None
 ) -> str | None:
-    """The capacity of which a device has too little left for a request, or that it does not have; None if none."""
+    """The capacity that is missing or insufficient on a device for a request; None if there is none."""
     for name in requests:
         if name not in capacities:
             return name
@@ -164,7 +164,7 @@ class PoolId(NamedTuple):
 
 
 class DeviceContent:
-    """All of a device but its name; equal devices of a driver share it."""
+    """Everything of a device except its name; equal devices of a driver share it."""
 
     __slots__ = ("__weakref__", "_value", "capacities", "counters", "device", "driver", "number", "taints")
 
@@ -185,12 +185,12 @@ class DeviceContent:
         self.taints: tuple[DeviceTaint, ...] = tuple(
             taint for taint in device.taints if taint.effect in _BLOCKING
         )
-        """Those that keep claims off which do not tolerate them."""
+        """Taints that repel claims without a toleration."""
         self._value: dict[str, Any] | EvaluationError | None = None
 
     @property
     def value(self) -> dict[str, Any]:
-        """What `device` is for selectors; EvaluationError if it has no value."""
+        """The value of `device` in selectors; raises EvaluationError without one."""
         if self._value is None:
             try:
                 self._value = device_value(self.driver, self.device)
@@ -223,14 +223,14 @@ class PoolSlice:
         self.pool = PoolId(spec.driver, spec.pool.name)
         self.generation = spec.pool.generation
         self.has_counters = bool(spec.shared_counters)
-        """Whether it has the counters of its pool; then its devices are not given out."""
+        """Whether it has the counters of its pool; then its devices are not allocated."""
         self.devices: tuple[PoolDevice, ...] = tuple(
             PoolDevice(device.name, contents.content(spec.driver, device), self) for device in spec.devices
         )
 
     @property
     def node_name(self) -> str:
-        """The node that alone sees it; empty if there may be several."""
+        """The only node that sees it; empty if there may be several."""
         return "" if self.has_counters else self.spec.node_name
 
 

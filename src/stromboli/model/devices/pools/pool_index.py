@@ -1,4 +1,4 @@
-"""All ResourceSlices by pool and by node; a change of a slice costs what the slice is seen by."""
+"""All ResourceSlices by pool and by node; the cost of a changed slice follows from the nodes that see it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_NODE = Node("")
 
 
 class PoolIndex:
-    """Which devices there are for which node."""
+    """The devices for each node."""
 
     def __init__(self) -> None:
         self._contents = ContentTable()
@@ -40,12 +40,12 @@ class PoolIndex:
         """Pools with counters that show every node that they cannot be used."""
         self._shared_version = 0
         self._seen: dict[str, tuple[int, dict[str, str], tuple[NodePool, ...]]] = {}
-        """What nodes see, as long as nothing that they see changes."""
+        """Cached views of nodes, until a pool that they see changes."""
         self._seeing: dict[PoolId, set[str]] = {}
-        """Names of nodes that were seen to see such a pool."""
+        """Names of nodes that saw such a pool."""
 
     def put(self, slice: ResourceSlice) -> None:
-        """Add a slice or replace the one of its name; BadObject if an amount in it is none."""
+        """Add a slice or replace the one of its name; raises BadObject if an amount in it is invalid."""
         try:
             parsed = PoolSlice(slice, self._contents)
             for counters in slice.spec.shared_counters:
@@ -86,7 +86,7 @@ class PoolIndex:
             del self._pools[slice.pool]
 
     def _changed(self, id: PoolId) -> None:
-        """Look at a pool anew."""
+        """Update a pool."""
         pool = self._pools[id]
         self._forget(pool)
         self._selected.pop(id, None)
@@ -104,7 +104,7 @@ class PoolIndex:
         self._forget(pool)
 
     def _forget(self, pool: DevicePool) -> None:
-        """Forget what nodes see that see a pool."""
+        """Drop the cached views of nodes that see a pool."""
         if pool.id in self._selected or pool.id in self._broken:
             self._shared_version += 1
         if self._seen:
@@ -112,7 +112,7 @@ class PoolIndex:
                 self._seen.pop(name, None)
 
     def nodes_seeing(self, id: PoolId) -> Collection[str]:
-        """The names of nodes that see a pool, of those that were ever asked what they see."""
+        """The names of nodes that see a pool, among those whose view was ever computed."""
         return {*self.nodes_naming(id), *self._seeing.get(id, ())}
 
     def nodes_naming(self, id: PoolId) -> Collection[str]:
@@ -156,11 +156,11 @@ class PoolIndex:
 
 
 _View = tuple[tuple[str, ...], tuple[bool, ...]]
-"""The slices of a pool that a node sees, and which of the devices that choose nodes themselves reach it."""
+"""The slices of a pool that a node sees, and those of the devices with their own node selection that it sees."""
 
 
 class DevicePool:
-    """The slices of a pool, and what nodes see of it."""
+    """The slices of a pool, and the views of nodes."""
 
     __slots__ = ("_consuming", "_counters", "_generations", "_selected", "_views", "id", "named")
 
@@ -173,9 +173,9 @@ class DevicePool:
         self._counters: dict[str, PoolSlice] = {}
         """Slices with shared counters."""
         self._consuming: dict[str, PoolSlice] = {}
-        """Slices with devices that take from counters."""
+        """Slices with devices that consume counters."""
         self._generations: dict[int, int] = {}
-        """How many slices there are of each generation."""
+        """The number of slices of each generation."""
         self._views: dict[_View, NodePool | None] = {}
 
     def add(self, slice: PoolSlice) -> None:
@@ -215,15 +215,15 @@ class DevicePool:
         return bool(self._counters)
 
     def slices_of(self, generation: int) -> int | None:
-        """How many slices there are of a generation; None if there is a newer one."""
+        """The number of slices of a generation; None if there is a newer one."""
         return None if generation < max(self._generations) else self._generations.get(generation, 0)
 
     def consuming(self, generation: int) -> Iterator[PoolSlice]:
-        """Slices of a generation with devices that take from counters."""
+        """Slices of a generation with devices that consume counters."""
         return (slice for slice in self._consuming.values() if slice.generation == generation)
 
     def view(self, node: Node, selected: Iterable[PoolSlice] = ()) -> NodePool | None:
-        """What a node sees of the pool, given the slices that it may see without being named; None if nothing."""
+        """The view of a node on the pool, given the slices that it may see without being named; None if empty."""
         named = self.named.get(node.name, {}).values()
         relevant = (slice for slice in selected if is_relevant(slice, node))
         seen = newest([*named, *relevant, *self._counters.values()])
@@ -237,7 +237,7 @@ class DevicePool:
         return self._views[key]
 
 
-# -- which slices a node may see, found by its labels: thousands of nodes need not be held against hundreds of slices
+# -- the slices that a node may see, found by its labels, without comparing every node with every slice
 
 
 Labels = frozenset[tuple[str, str]]
@@ -250,7 +250,7 @@ class ReachIndex:
     def __init__(self) -> None:
         self._labelled: dict[tuple[str, str], dict[PoolSlice, None]] = {}
         self._everywhere: dict[PoolSlice, None] = {}
-        """Those that any node may see."""
+        """Slices that any node may see."""
 
     def add(self, slice: PoolSlice) -> None:
         labels = needed_labels(slice)
@@ -269,7 +269,7 @@ class ReachIndex:
                 del self._labelled[label]
 
     def slices_for(self, node: Node) -> Iterable[PoolSlice]:
-        """The slices that a node may see, each once; others it does not."""
+        """The slices that a node may see, each once."""
         found = dict(self._everywhere)
         if self._labelled:
             for label in ((names.NODE_NAME_FIELD, node.name), *node.labels.items()):
