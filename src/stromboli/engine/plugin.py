@@ -180,6 +180,9 @@ class Plugin:
     guards_room: ClassVar[bool] = False
     """Whether it refuses jobs at the gate only because the cluster as a whole is full."""
 
+    fewer_pods_remedy: str = ""
+    """If it asks a HyperNode for capacity for all pods of a gang, though fewer could start: what lets these start."""
+
     ignores_node_labels: bool = False
     """Whether it lets pods start on nodes that their node selector or node affinity does not match."""
 
@@ -239,6 +242,10 @@ class Plugin:
     def remembered(self, subject: Job | Queue) -> Mapping[str, str]:
         """What it keeps in mind of a job or a queue, for its user: a few short texts by name. Asked between cycles."""
         return {}
+
+    def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        """Why it allows no victim among pods of one job, for `stromboli explain`; asked after it allowed none."""
+        return ""
 
     # -- orders: sort keys, smaller first
 

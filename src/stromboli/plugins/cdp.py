@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stromboli.api import go_scalars, names
 from stromboli.engine.plugin import Bound, Eviction, Plugin
 from stromboli.engine.points import in_turn
@@ -26,6 +28,9 @@ class Cdp(Plugin):
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
         """Volcano's gang-aware actions do not ask."""
         return self._past_cooldown(candidates) if eviction.kind == "consolidate" else None
+
+    def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        return "its pods are in their cooldown period"
 
     def victim_bound(self, point: str, task: Task) -> Bound:
         return Bound(None, lambda job: True)

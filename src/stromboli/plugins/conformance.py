@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stromboli.api import names
 from stromboli.engine.plugin import Bound, Eviction, Plugin
 from stromboli.engine.points import in_turn
@@ -22,6 +24,9 @@ class Conformance(Plugin):
     @in_turn
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return _not_critical(candidates)
+
+    def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        return "its pods are critical to the cluster"
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         return Bound(None, lambda job: job.namespace != names.SYSTEM_NAMESPACE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cmp_to_key
@@ -58,6 +58,9 @@ class Drf(Plugin):
                 if own_share < remaining or abs(own_share - remaining) <= EPSILON:
                     victims.append(candidate)
         return victims
+
+    def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        return "its share of the cluster is not larger"
 
 
 class HierarchicalDrf(Drf):

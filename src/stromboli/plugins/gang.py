@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stromboli.api import names
 from stromboli.engine.explanation.diagnosis import missing_pods_remedy, waits
 from stromboli.engine.outcome import releasing_with_node, reportable, scheduled_count
@@ -55,6 +57,9 @@ class Gang(Plugin):
 
     def sub_job_pipelined(self, sub_job: SubJob) -> Vote:
         return Vote.PERMIT if sub_job.enough_pipelined else Vote.REJECT
+
+    def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        return "its gang would fall below its minimum"
 
     def job_starving(self, job: Job) -> bool:
         return job.starving

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
 from stromboli.api.types.scheduling import PodDisruptionBudget
@@ -39,6 +41,9 @@ class Pdb(Plugin):
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
         """Volcano's gang-aware actions do not ask for budgets."""
         return self._allowed(candidates) if eviction.kind == "consolidate" else None
+
+    def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        return "a PodDisruptionBudget protects its pods"
 
     def victim_bound(self, point: str, task: Task) -> Bound:
         return Bound(None, lambda job: True)

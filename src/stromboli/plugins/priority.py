@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stromboli.engine.plugin import Bound, Eviction, Plugin
 from stromboli.engine.points import in_turn
 from stromboli.model.job import Job, SubJob
@@ -30,6 +32,12 @@ class Priority(Plugin):
         if task.job is None:
             return []
         return [candidate for candidate in candidates if task.outranks(candidate)]
+
+    def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        job, holder = task.job, candidates[0].job
+        if job is None or holder is None:
+            return ""
+        return f"its priority {holder.priority} is not lower than {job.priority}"
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         job = task.job

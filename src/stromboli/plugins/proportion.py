@@ -167,6 +167,10 @@ class Proportion(Plugin):
                     victims.append(candidate)
         return victims
 
+    def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        queue = self.session.queue_of(candidates[0])
+        return f'its queue "{queue.name if queue else ""}" is within its deserved share'
+
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         return Bound(None, self._is_over)
 

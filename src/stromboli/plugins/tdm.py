@@ -122,6 +122,9 @@ class Tdm(Plugin):
 
     # -- victims
 
+    def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        return "its revocable zone is open"
+
     def victim_bound(self, point: str, task: Task) -> Bound:
         takes = _may_take_from_others(task)
         return Bound(takes, lambda job: takes)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
+import stromboli.engine
+from stromboli.engine.explanation.subjects.eviction_answers import EvictionAnswers
 from stromboli.engine.placement.node_functions import Check, Nodes, Refusal, reads
 from stromboli.engine.plugin import Plugin
 from stromboli.model.remedy import Rank, Remedy
 from stromboli.model.task import Task
 from stromboli.testing import World
+from stromboli.testing.policy_text import known_extensions
 
 LABEL = "label a node with disk=ssd"
 ASKED: list[str] = []
@@ -99,3 +105,53 @@ def test_a_remedy_can_be_a_function_of_the_task_and_is_not_made_before_it_is_rep
 
 def test_an_absence_explains_less_than_what_waiting_can_cure_and_plans_have_numbers() -> None:
     assert run(TwoDisks) == ("wait", "wait 5 s")
+
+
+class Guarded(Plugin):
+    """Allows no victims."""
+
+    name = "guarded"
+
+    def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
+        return []
+
+    def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        return f"{candidates[0].name} is guarded against {task.name}"
+
+
+def test_a_plugin_of_a_third_party_says_why_it_spares_pods() -> None:
+    world = World(nodes="n1 cpu=4").job("old", cpu=4, running_on="n1").job("new", cpu=4, priority=5)
+    plugins = "guarded gang"
+    result = world.run("enqueue, allocate, preempt", plugins, plugin_classes=[Guarded])
+    (old,), (new,) = (
+        list(job.tasks.values())
+        for name in ("old", "new")
+        for job in world.cluster.jobs.values()
+        if job.name == name
+    )
+    answers = EvictionAnswers(result.outcome.session, new)
+    assert old.job is not None
+    assert answers.why_not(old.job, [old]) == "old-0 is guarded against new-0"
+
+
+def test_the_engine_names_no_plugin() -> None:
+    """Other words that are also names of plugins, such as `gang` and `priority`, have a meaning of their own."""
+    words = {"capacity", "extender", "gang", "priority", "random", "usage"}
+    plugins = set(known_extensions().plugins) - words
+    named = {
+        (path.name, text)
+        for path in Path(stromboli.engine.__file__).parent.rglob("*.py")
+        for text in _texts(ast.parse(path.read_text()))
+        for plugin in plugins
+        if re.search(rf"(^|[^a-z-]){plugin}([^a-z-]|$)", text)
+    }
+    assert not named
+
+
+def _texts(module: ast.Module) -> Iterator[str]:
+    """The strings of a module that are no docstrings."""
+    nodes = list(ast.walk(module))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value

@@ -111,7 +111,7 @@ class TopologyGate:
             summary = (
                 f"all nodes together have no capacity for {self._asked.of(unit).text}: {', '.join(reasons)}"
             )
-            remedy = f"{SET_MINIMUM}, {remedy}"
+            remedy = f"{self._asked.fewer_remedy}, {remedy}"
         steady = Diagnosis("nodes", reasons[0], summary, remedy)
         return replace(steady, measure=partial(self._capacity_numbers, unit, steady))
 
@@ -122,7 +122,7 @@ class TopologyGate:
         room = f"all nodes together have capacity for {search.fits([top])[0]} of {pods(search.needed)}"
         text = f"{room} and lack {amounts_text(dims, lacking)}" if lacking else room
         if self._asked.of(unit).more_than_needed:
-            text += f"; {PLUGIN} requires capacity for {self._asked.of(unit).text}"
+            text += f"; {self._asked.plugin} requires capacity for {self._asked.of(unit).text}"
         return replace(steady, message=text, holders=largest_holders(session.cluster, dims.ordered(lacking)))
 
     def _unit(self, job: Job) -> Job | SubJob | None:
@@ -159,7 +159,7 @@ class TopologyGate:
             text = f"it must stay in {where}, which has no capacity for {_rest(unit)}{bad}"
             return text, self._ways(f"wait until capacity is free there, {wider}")
         size, gang = self._size(unit, limit), self._asked.of(unit).text
-        fewer = f"{SET_MINIMUM}, " if self._asked.of(unit).more_than_needed else ""
+        fewer = f"{self._asked.fewer_remedy}, " if self._asked.of(unit).more_than_needed else ""
         if size is _Size.ENOUGH:
             text = f"no HyperNode of {tier} or below has capacity for {gang}{bad}"
             return text, self._ways(f"wait until one has capacity, {fewer}{wider}")
@@ -299,11 +299,6 @@ def _farther_apart(unit: Job | SubJob) -> str:
 # -- for how many pods of a gang a domain must have room: its minimum, or by the rule of Volcano all that wait
 
 
-PLUGIN = "network-topology-aware"
-"""It asks a HyperNode for room for all pods that wait, unless an argument says otherwise (spec 04 9)."""
-SET_MINIMUM = f"set startWithMinimum of {PLUGIN}"
-
-
 class Asked(NamedTuple):
     """The pods of a job or a sub-group for which a domain must have room."""
 
@@ -324,8 +319,11 @@ class AskedPods:
     def __init__(self, session: Session):
         self._session = session
         self._known: dict[Job | SubJob, Asked] = {}
-        entries = (entry for entry in session.policy.plugins if entry.name == PLUGIN)
-        self._all = any(not getattr(entry.arguments, "start_with_minimum", False) for entry in entries)
+        plugins = (plugin for plugin in session.rules.plugins if plugin.fewer_pods_remedy)
+        asking = next(plugins, None)
+        self.plugin = asking.name if asking is not None else ""
+        """The plugin that asks a HyperNode for capacity for all pods that wait, if any does (spec 04 9)."""
+        self.fewer_remedy = asking.fewer_pods_remedy if asking is not None else ""
 
     def of(self, unit: Job | SubJob) -> Asked:
         if unit not in self._known:
@@ -345,7 +343,7 @@ class AskedPods:
     def _asks_for_all(self, unit: Job | SubJob) -> bool:
         """Not of a job with sub-groups, of which each is asked for, nor of a gang that knows its domain."""
         whole = isinstance(unit, SubJob) or not unit.policies
-        return self._all and whole and not label_key(unit) and not any(placed(unit))
+        return bool(self.plugin) and whole and not label_key(unit) and not any(placed(unit))
 
 
 def _text(unit: Job | SubJob, asked: int, needed: int) -> str:

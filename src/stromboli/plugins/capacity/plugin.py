@@ -217,6 +217,10 @@ class Capacity(Plugin):
             return []
         return queue_tree.reclaim_victims(task, own, candidates, self._tree, self.arguments.levels)
 
+    def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        queue = self.session.queue_of(candidates[0])
+        return f'its queue "{queue.name if queue else ""}" is within its deserved share'
+
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         own = self._leaf(task.job.queue) if task.job else None
         if point != "reclaimable" or own is None:

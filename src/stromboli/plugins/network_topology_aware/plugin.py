@@ -120,6 +120,8 @@ class NetworkTopologyAware(Plugin):
     def __init__(self, arguments: TopologyArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self._weights = arguments.weights()
+        if not arguments.start_with_minimum:
+            self.fewer_pods_remedy = f"set startWithMinimum of {self.name}"
         self._scale = 100.0 * arguments.weight
         self._active = False
         self._layout: Hashable = None

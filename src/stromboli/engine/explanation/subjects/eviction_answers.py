@@ -16,13 +16,6 @@ WITHIN_QUEUE = ("preempt", "gangpreempt")
 BETWEEN_QUEUES = ("reclaim", "gangreclaim")
 EVICTING = (*WITHIN_QUEUE, *BETWEEN_QUEUES)
 """Actions that evict for the sake of jobs that wait."""
-_OBJECTIONS = {
-    "gang": "its gang would fall below its minimum",
-    "conformance": "its pods are critical to the cluster",
-    "pdb": "a PodDisruptionBudget protects its pods",
-    "cdp": "its pods are in their cooldown period",
-    "tdm": "its revocable zone is open",
-}
 
 
 class EvictionAnswers:
@@ -82,7 +75,7 @@ class EvictionAnswers:
         return ""
 
     def _by_votes(self, holder: Job, tasks: Sequence[Task], same_queue: bool) -> str:
-        job, rules = self._waiting.job, self._session.rules
+        rules = self._session.rules
         statuses = (Status.BOUND, Status.RUNNING) if same_queue else (Status.RUNNING,)
         running = [task for task in tasks if task.status in statuses]
         candidates = [task for task in running if task.preemptable]
@@ -97,18 +90,8 @@ class EvictionAnswers:
         choice = (rules.preemptable if same_queue else rules.reclaimable)(self._waiting, candidates)
         if choice.victims:
             return "it may be evicted, but that would not free enough"
-        against = [
-            plugin.name for plugin, answer in rules.votes(point, self._waiting, candidates) if answer == []
-        ]
-        if "priority" in against and job is not None:
-            return f"its priority {holder.priority} is not lower than {job.priority}"
-        if not same_queue and any(name in against for name in ("proportion", "capacity")):
-            return f'its queue "{holder.queue.name if holder.queue else ""}" is within its deserved share'
-        if "drf" in against:
-            return "its share of the cluster is not larger"
-        known = next((_OBJECTIONS[name] for name in against if name in _OBJECTIONS), "")
-        return (
-            known or f"plugins object ({', '.join(against)})"
-            if known or against
-            else "no plugin selects it as a victim"
-        )
+        against = [plugin for plugin, answer in rules.votes(point, self._waiting, candidates) if answer == []]
+        known = next(filter(None, (plugin.why_spared(self._waiting, candidates) for plugin in against)), "")
+        if known or not against:
+            return known or "no plugin selects it as a victim"
+        return f"plugins object ({', '.join(plugin.name for plugin in against)})"
