@@ -28,7 +28,7 @@ from stromboli.engine.plugin import Plugin
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.explain.explanations import QUESTION_PATIENCE, Explanations
-from stromboli.scheduler.explain.leader_record import LeaderRecord
+from stromboli.scheduler.explain.leader_log import LeaderLog
 from stromboli.scheduler.gathering import PAUSE, Gathering
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.scheduler_metrics import Metrics
@@ -58,7 +58,7 @@ class CycleThread:
         seam: ThreadSeam,
         on_change: bool = True,
         explanations: Explanations | None = None,
-        record: LeaderRecord | None = None,
+        record: LeaderLog | None = None,
     ):
         """Without `on_change` cycles go by the scheduler's period alone."""
         self.crashed = False

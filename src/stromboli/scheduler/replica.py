@@ -25,12 +25,9 @@ from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.cycle_thread import CycleThread
 from stromboli.scheduler.decision_log import unusable_event
-from stromboli.scheduler.explain.cycle_record import CycleRecord
-from stromboli.scheduler.explain.decision_history import DecisionHistory
 from stromboli.scheduler.explain.explanations import Explanations
-from stromboli.scheduler.explain.leader_record import LeaderRecord
+from stromboli.scheduler.explain.leader_log import LeaderLog
 from stromboli.scheduler.explain.object_answers import ObjectAnswers
-from stromboli.scheduler.explain.policy_record import PolicyRecord
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
@@ -76,14 +73,14 @@ class Replica:
         )
         self.mirror.cluster.volumes.ignored_provisioners |= set(options.ignored_provisioners)
         self._orders = DecisionOrders(lambda: self.mirror.cluster, cycle_metrics.metrics.guard)
-        history = DecisionHistory() if options.enable_explain else None
+        self.record = LeaderLog() if options.enable_explain else None
         self.world = KubernetesWorld(
             self.mirror,
             self._submit,
             patience=options.gang_bind_timeout,
             shards=node_shards(options),
             guard=cycle_metrics.metrics.guard,
-            history=history,
+            history=self.record.jobs if self.record is not None else None,
         )
         self.writer = DecisionWriter(
             client,
@@ -108,12 +105,11 @@ class Replica:
         )
         self.scheduler.announce_policy()
         self.explanations = (
-            Explanations(self.seam, ObjectAnswers(history), self.world.is_unchanged)
-            if history is not None
+            Explanations(self.seam, ObjectAnswers(self.record.jobs), self.world.is_unchanged)
+            if self.record is not None
             else None
         )
         """None if the explain endpoint is off; nothing is recorded then."""
-        self.record = LeaderRecord(CycleRecord(), PolicyRecord()) if options.enable_explain else None
         self.thread = CycleThread(
             self.world,
             self.scheduler,

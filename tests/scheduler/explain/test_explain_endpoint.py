@@ -20,13 +20,11 @@ from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access
 from stromboli.policy.policy import default_policy
-from stromboli.scheduler.explain.cycle_record import CycleRecord
 from stromboli.scheduler.explain.explain_endpoint import RIGHTS, ExplainEndpoint
 from stromboli.scheduler.explain.explain_paths import CYCLES, NO_PATH_RIGHT, POLICY, Question
 from stromboli.scheduler.explain.explanations import TooManyQuestions
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
-from stromboli.scheduler.explain.leader_record import LeaderRecord
-from stromboli.scheduler.explain.policy_record import PolicyRecord
+from stromboli.scheduler.explain.leader_log import LeaderLog
 from stromboli.scheduler.thread_seam import Unavailable
 from stromboli.scheduling_loop import Scheduler
 from stromboli.simulator.rehearsal import Rehearsal
@@ -51,9 +49,9 @@ class Explained:
         return LeaderAnswer(*question, known=question.name == "train")
 
 
-def record_of(cycles: int) -> LeaderRecord:
+def record_of(cycles: int) -> LeaderLog:
     """What a leader remembers after so many cycles on an empty cluster."""
-    record = LeaderRecord(CycleRecord(), PolicyRecord())
+    record = LeaderLog()
     scheduler = Scheduler(Rehearsal(), default_policy(CATALOG), CATALOG)
     for _ in range(cycles):
         record.note(scheduler, scheduler.cycle(), TelemetryGuard())

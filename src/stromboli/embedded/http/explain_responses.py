@@ -30,7 +30,7 @@ from stromboli.scheduler.thread_seam import Unavailable
 
 if TYPE_CHECKING:
     from stromboli.scheduler.explain.leader_answer import LeaderAnswer
-    from stromboli.scheduler.explain.leader_record import LeaderRecord
+    from stromboli.scheduler.explain.leader_log import LeaderLog
 
 LEADER = "stromboli up"
 """Its identity in answers: there is no election."""
@@ -42,10 +42,10 @@ class ClusterExplanations:
 
     def __init__(self) -> None:
         self._ask: Callable[[Question], Awaitable[LeaderAnswer]] | None = None
-        self._record: LeaderRecord | None = None
+        self._record: LeaderLog | None = None
 
     def connect(
-        self, ask: Callable[[Question], Awaitable[LeaderAnswer]], record: LeaderRecord | None = None
+        self, ask: Callable[[Question], Awaitable[LeaderAnswer]], record: LeaderLog | None = None
     ) -> None:
         self._ask = ask
         self._record = record
@@ -96,7 +96,7 @@ class ClusterExplanations:
         return json_response(msgspec.json.encode(replace(policy, leader=LEADER)))
 
     @property
-    def _connected_record(self) -> LeaderRecord:
+    def _connected_record(self) -> LeaderLog:
         if self._record is None:
             raise Unavailable(NOT_STARTED)
         return self._record

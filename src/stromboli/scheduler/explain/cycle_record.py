@@ -6,7 +6,7 @@ same cause, are one entry.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from threading import Lock
@@ -24,6 +24,7 @@ from stromboli.scheduler.explain.cycle_documents import (
     CycleList,
     LostCause,
 )
+from stromboli.scheduler.explain.decision_ring import DecisionRing, RingBounds
 
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
@@ -48,37 +49,25 @@ _NAMED = frozenset({Bind, Evict, GateRemoval})
 
 
 class CycleRecord:
-    """The entries, the newest last."""
+    """The last cycles, the newest last."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._entries: deque[CycleEntry] = deque()
-        self._sizes: deque[int] = deque()
-        """Bytes of each entry as JSON."""
-        self._bytes = 0
+        self._ring: DecisionRing[CycleEntry] = DecisionRing(_size, _joined)
         self._newest = 0
         self._since = 0.0
 
     @property
     def bytes(self) -> int:
         """Of all entries, as JSON."""
-        return self._bytes
+        return self._ring.bytes
 
     def note(self, outcome: Outcome) -> None:
         """A cycle ended; in its thread, before the cluster changes."""
         entry = cycle_entry(self._newest + 1, outcome)
         with self._lock:
             self._newest, self._since = entry.number, self._since or entry.time
-            if self._entries and _goes_on(self._entries[-1], entry):
-                entry = _joined(self._entries.pop(), entry)
-                self._bytes -= self._sizes.pop()
-            entry, size = _bounded(entry)
-            self._entries.append(entry)
-            self._sizes.append(size)
-            self._bytes += size
-            while len(self._entries) > MOST_CYCLE_ENTRIES or self._bytes > MOST_CYCLE_BYTES:
-                self._entries.popleft()
-                self._bytes -= self._sizes.popleft()
+            self._ring.add(_bounded(entry), RingBounds(MOST_CYCLE_ENTRIES, MOST_CYCLE_BYTES))
 
     def told(self, query: CycleQuery) -> CycleList:
         """The cycles that are asked for; from any thread.
@@ -86,7 +75,7 @@ class CycleRecord:
         A number that is not reached yet was counted by another leader: everything is newer.
         """
         with self._lock:
-            entries, since, newest = list(self._entries), self._since, self._newest
+            entries, since, newest = list(self._ring.entries), self._since, self._newest
         oldest = entries[0].number if entries else 0
         if query.after <= newest:
             entries = [entry for entry in entries if entry.last_number > query.after]
@@ -129,11 +118,16 @@ def cycle_entry(number: int, outcome: Outcome) -> CycleEntry:
 # -- runs
 
 
-def _goes_on(last: CycleEntry, entry: CycleEntry) -> bool:
-    """Whether an entry is of the same run as the last one."""
-    if last.kind != entry.kind or entry.kind == "decided":
-        return False
-    return _cause(last) == _cause(entry)
+def _size(entry: CycleEntry) -> int:
+    """The bytes of an entry as JSON."""
+    return len(msgspec.json.encode(entry))
+
+
+def _joined(last: CycleEntry, entry: CycleEntry) -> CycleEntry | None:
+    """The last entry with one more cycle of the same run; none if the cycle is of another run."""
+    if last.kind != entry.kind or entry.kind == "decided" or _cause(last) != _cause(entry):
+        return None
+    return _bounded(_longer(last, entry))
 
 
 def _cause(entry: CycleEntry) -> tuple[str, str, str]:
@@ -144,7 +138,7 @@ def _cause(entry: CycleEntry) -> tuple[str, str, str]:
     return lost.plugin, lost.point, "" if lost.plugin else lost.message
 
 
-def _joined(run: CycleEntry, entry: CycleEntry) -> CycleEntry:
+def _longer(run: CycleEntry, entry: CycleEntry) -> CycleEntry:
     """A run with one more cycle: times add up, and what is true after a cycle is as the last one left it."""
     parts = {
         part: round(run.parts.get(part, 0.0) + entry.parts.get(part, 0.0), 6)
@@ -160,13 +154,11 @@ def _joined(run: CycleEntry, entry: CycleEntry) -> CycleEntry:
     )
 
 
-def _bounded(entry: CycleEntry) -> tuple[CycleEntry, int]:
-    """An entry that is not too large, and its bytes as JSON."""
-    size = len(msgspec.json.encode(entry))
-    if size > LARGEST_CYCLE_ENTRY:
-        entry = replace(entry, decisions=[], left_out=entry.left_out + len(entry.decisions))
-        size = len(msgspec.json.encode(entry))
-    return entry, size
+def _bounded(entry: CycleEntry) -> CycleEntry:
+    """An entry that is not too large: a larger one names no decisions."""
+    if _size(entry) <= LARGEST_CYCLE_ENTRY:
+        return entry
+    return replace(entry, decisions=[], left_out=entry.left_out + len(entry.decisions))
 
 
 # -- decisions

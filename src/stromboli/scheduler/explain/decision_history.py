@@ -6,11 +6,11 @@ all of them together grow too large, first the one that has had no entry for lon
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stromboli.api import names
@@ -24,14 +24,55 @@ from stromboli.engine.decisions import (
     PodDecision,
     PodGroupStatus,
 )
-from stromboli.engine.explanation.subjects.event_history import History
+from stromboli.engine.explanation.quantities import time_text
+from stromboli.engine.explanation.subjects.event_history import History, HistoryEntry
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import VOLCANO_GROUP, Job, JobId
-from stromboli.scheduler.explain.decision_entry import DecisionEntry, EntryKind, told
+from stromboli.scheduler.explain.decision_ring import DecisionRing, RingBounds
 
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
     from stromboli.model.cluster import Cluster
+
+
+EntryKind = Literal[
+    "let-in",
+    "gate-removed",
+    "waits",
+    "promised",
+    "bound",
+    "bind-failed",
+    "evicted",
+    "moved",
+    "eviction-failed",
+    "room-made",
+    "phase",
+    "policy",
+]
+"""`room-made`: others were evicted for this job. `policy`: another policy was read, which concerns all jobs."""
+
+
+class DecisionEntry(Struct, frozen=True, gc=False):
+    """What is remembered of it."""
+
+    time: float
+    """In seconds since 1970."""
+    kind: EntryKind
+    text: str = ""
+    """Of waiting what holds the job, of an eviction the whole reason, of a failure why."""
+    action: str = ""
+    """Of an eviction: the action that decided it."""
+    beneficiary: str = ""
+    """For whom room was made, as `namespace/name`."""
+    chosen_by: str = ""
+    """The plugins that chose the victims."""
+    pods: int = 0
+    """How many pods it is about; a few of them are named."""
+    pod_names: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """A few of the nodes of these pods."""
+    count: int = 1
+    """How often it happened in a row."""
 
 
 MOST_JOBS = 20_000
@@ -91,7 +132,9 @@ class DecisionHistory:
     def _history(self, record: HistoryRecord | None) -> History:
         if record is None:
             return History()
-        return History(entries=[told(entry) for entry in record.entries], dropped=record.dropped)
+        return History(
+            entries=[_history_entry(entry) for entry in record.ring.entries], dropped=record.ring.dropped
+        )
 
     # -- feeding
 
@@ -272,32 +315,24 @@ _OVERHEAD = 300
 class HistoryRecord:
     """What is remembered of a job, or of the cluster."""
 
-    __slots__ = ("bytes", "dropped", "entries", "gone_at", "phase", "uid")
+    __slots__ = ("gone_at", "phase", "ring", "uid")
 
     def __init__(self, uid: str = "") -> None:
         self.uid = uid
         """Of its group: another one of the same name has another history."""
-        self.entries: deque[DecisionEntry] = deque()
-        self.bytes = 0
-        self.dropped = 0
+        self.ring: DecisionRing[DecisionEntry] = DecisionRing(entry_bytes, _repeated)
         self.phase = ""
         """The phase that was noted last."""
         self.gone_at: float | None = None
         """When it was first seen to be gone."""
 
+    @property
+    def bytes(self) -> int:
+        return self.ring.bytes
+
     def add(self, entry: DecisionEntry) -> int:
         """Add an entry; by how many bytes the record grows, which may be less than nothing."""
-        before = self.bytes
-        last = self.entries[-1] if self.entries else None
-        if last is not None and _repeats(last, entry):
-            self.entries[-1] = msgspec.structs.replace(last, count=last.count + 1)
-            return 0
-        self.entries.append(entry)
-        self.bytes += entry_bytes(entry)
-        while len(self.entries) > MOST_JOB_ENTRIES or (len(self.entries) > 1 and self.bytes > MOST_JOB_BYTES):
-            self.bytes -= entry_bytes(self.entries.popleft())
-            self.dropped += 1
-        return self.bytes - before
+        return self.ring.add(entry, RingBounds(MOST_JOB_ENTRIES, MOST_JOB_BYTES))
 
 
 def entry_bytes(entry: DecisionEntry) -> int:
@@ -307,9 +342,9 @@ def entry_bytes(entry: DecisionEntry) -> int:
     return _OVERHEAD + 2 * sum(map(len, texts)) + sum(len(name) + 60 for name in named)
 
 
-def _repeats(last: DecisionEntry, entry: DecisionEntry) -> bool:
-    """Whether an entry says once more what the last one says."""
-    return (
+def _repeated(last: DecisionEntry, entry: DecisionEntry) -> DecisionEntry | None:
+    """The last entry, counted once more if the new one says the same; else none."""
+    same = (
         last.kind == entry.kind
         and last.text == entry.text
         and last.action == entry.action
@@ -318,3 +353,63 @@ def _repeats(last: DecisionEntry, entry: DecisionEntry) -> bool:
         and last.nodes == entry.nodes
         and last.pods == entry.pods
     )
+    return replace(last, count=last.count + 1) if same else None
+
+
+# -- entries in words
+
+
+def _history_entry(entry: DecisionEntry) -> HistoryEntry:
+    """An entry in words."""
+    return HistoryEntry(
+        time=time_text(entry.time),
+        kind=entry.kind,
+        text=_entry_text(entry),
+        count=max(entry.count, entry.pods),
+        action=entry.action,
+        beneficiary=entry.beneficiary,
+        chosen_by=entry.chosen_by,
+        source="leader",
+    )
+
+
+def _entry_text(entry: DecisionEntry) -> str:
+    pods = _named("pod", entry.pods, entry.pod_names)
+    nodes = f"{', '.join(entry.nodes)}{' and others' if len(entry.nodes) < _least_nodes(entry) else ''}"
+    chosen_by = f", chosen by {entry.chosen_by}" if entry.chosen_by else ""
+    texts = {
+        "let-in": "admitted to its queue",
+        "gate-removed": f"queue scheduling gate removed from {pods}",
+        "waits": f"waits: {entry.text}",
+        "promised": f"start reserved: {entry.text}",
+        "bound": f"{pods} bound to {nodes}",
+        "bind-failed": f"binding {pods} to {nodes} failed: {entry.text}",
+        "evicted": f"{pods} evicted from {nodes}: {entry.text}",
+        "moved": f"{pods} moved away from {nodes}: {entry.text}",
+        "eviction-failed": f"evicting {pods} from {nodes} failed: {entry.text}",
+        "room-made": f"{_plural('pod', entry.pods)} of other jobs evicted for it by {entry.action}{chosen_by}",
+        "phase": f"its PodGroup changed to {entry.text}",
+        "policy": entry.text,
+    }
+    times = f" ({entry.count} times)" if entry.count > 1 else ""
+    return texts[entry.kind] + times
+
+
+def _least_nodes(entry: DecisionEntry) -> int:
+    """As many nodes are named as there are, unless the list is full and there are more pods."""
+    full = len(entry.nodes) == len(entry.pod_names) < entry.pods
+    return len(entry.nodes) + full
+
+
+def _named(noun: str, count: int, names: Sequence[str]) -> str:
+    """`pod a`, `3 pods (a, b, c)`, `20 pods (a, b and 18 more)`."""
+    if count == 1 and names:
+        return f"{noun} {names[0]}"
+    if not names:
+        return _plural(noun, count)
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    return f"{_plural(noun, count)} ({', '.join(names)}{more})"
+
+
+def _plural(noun: str, count: int) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

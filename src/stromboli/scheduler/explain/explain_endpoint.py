@@ -30,7 +30,7 @@ from stromboli.scheduler.explain.explain_paths import (
 )
 from stromboli.scheduler.explain.explanations import Explanations, TooManyQuestions
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
-from stromboli.scheduler.explain.leader_record import LeaderRecord
+from stromboli.scheduler.explain.leader_log import LeaderLog
 from stromboli.scheduler.thread_seam import Unavailable
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
@@ -51,7 +51,7 @@ class ExplainEndpoint:
     def __init__(
         self,
         explanations: Explanations,
-        record: LeaderRecord,
+        record: LeaderLog,
         authorization: DelegatedAuthorization,
         standing_by: Callable[[], str | None],
         identity: str,

@@ -1,10 +1,11 @@
-"""What the leader remembers of itself: its last cycles, and the policy in force."""
+"""What the leader remembers of its decisions: those about each job, its last cycles, and the policy in force."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stromboli.scheduler.explain.cycle_record import CycleRecord
+from stromboli.scheduler.explain.decision_history import DecisionHistory
 from stromboli.scheduler.explain.policy_record import PolicyRecord
 
 if TYPE_CHECKING:
@@ -13,11 +14,13 @@ if TYPE_CHECKING:
     from stromboli.scheduling_loop import Scheduler
 
 
-class LeaderRecord(NamedTuple):
-    """Noted in the cycle's thread, told on the event loop without waiting for a cycle."""
+class LeaderLog:
+    """Written in the cycle's thread, read on the event loop without waiting for a cycle."""
 
-    cycles: CycleRecord
-    policy: PolicyRecord
+    def __init__(self) -> None:
+        self.jobs = DecisionHistory()
+        self.cycles = CycleRecord()
+        self.policy = PolicyRecord()
 
     def note(self, scheduler: Scheduler, outcome: Outcome, guard: TelemetryGuard) -> None:
         """A cycle ended, and the cluster has not changed since."""
