@@ -295,7 +295,7 @@ def requirements(_: str) -> str:
             row.field,
             f"`{row.plugin}`" if row.plugin else "nobody yet",
             "pods wait" if row.hard else "told",
-            row.way_out,
+            row.remedy,
         )
         for row in REQUIREMENTS
     ]

@@ -1,4 +1,4 @@
-"""Alerts: about metrics that are told, with the numbers of `stromboli metrics`, a way out, and a line in the docs."""
+"""Alerts: about metrics that are told, with the numbers of `stromboli metrics`, a remedy, and a line in the docs."""
 
 from __future__ import annotations
 

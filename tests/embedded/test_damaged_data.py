@@ -1,4 +1,4 @@
-"""A data folder that is damaged: the server says which file, what is wrong and the way out, and loses nothing."""
+"""A data folder that is damaged: the server says which file, what is wrong and the remedy, and loses nothing."""
 
 from __future__ import annotations
 
@@ -131,11 +131,11 @@ def test_a_damaged_row_is_named_and_never_left_out(data: Path, content: object, 
     row = re.match(rf"{data}/{OBJECTS}: row (\d+) \(configmaps default/m30\) is damaged: ", message)
     assert row is not None
     assert problem in message
-    way_out = re.search(
+    remedy = re.search(
         rf'sqlite3 {data}/{OBJECTS} "(DELETE FROM versions WHERE revision = {row[1]})"', message
     )
-    assert way_out is not None
-    change(data, way_out[1])
+    assert remedy is not None
+    change(data, remedy[1])
 
     async def scenario() -> None:
         async with running(data, tls=False) as api:

@@ -200,7 +200,7 @@ def test_a_gang_with_a_hard_topology_waits_without_a_plugin_for_it(group: Any, p
 
 
 @pytest.mark.parametrize(
-    ("objects", "group", "problem", "way_out"),
+    ("objects", "group", "problem", "remedy"),
     [
         (
             [],
@@ -213,13 +213,13 @@ def test_a_gang_with_a_hard_topology_waits_without_a_plugin_for_it(group: Any, p
     ],
 )
 def test_a_plugin_alone_is_not_enough_without_hyper_nodes_and_tiers(
-    objects: Any, group: Any, problem: str, way_out: str
+    objects: Any, group: Any, problem: str, remedy: str
 ) -> None:
     made = world().add(*objects).job("j", pods=2, cpu=1, group=group)
     result = made.run(PLACE, "gang honest", plugin_classes=[Honours])
     assert result.binds == {}
     assert problem in explanation(result).message
-    assert way_out in explanation(result).hint
+    assert remedy in explanation(result).hint
     assert "no plugin" not in explanation(result).message
     assert "not there yet" not in explanation(result).hint
 
@@ -447,6 +447,4 @@ def test_the_table_names_the_plugins_that_honour_each_requirement() -> None:
 
 def test_every_requirement_has_a_name_of_its_own_and_says_the_way_out() -> None:
     assert len({requirement.name for requirement in REQUIREMENTS}) == len(REQUIREMENTS)
-    assert all(
-        requirement.unmet and requirement.way_out and requirement.field for requirement in REQUIREMENTS
-    )
+    assert all(requirement.unmet and requirement.remedy and requirement.field for requirement in REQUIREMENTS)

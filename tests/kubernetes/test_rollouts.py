@@ -75,14 +75,14 @@ def _is_new(volcano: VolcanoCluster, old: set[str]) -> None:
 
 
 def test_a_takeover_that_is_broken_off_lets_jobs_in_again(volcano: VolcanoCluster) -> None:
-    """Admission that does not come up, and the way out that docs/install.md names."""
+    """Admission that does not come up, and the remedy that docs/install.md names."""
     for heading in ("Look first", "Admission", "Admission"):  # any step may be repeated
         volcano.steps.follow(heading)
     volcano.steps.type("kubectl -n volcano-system scale deployment stromboli-admission --replicas=0")
     volcano.wait(lambda: "failed calling webhook" in volcano.answer_to(GOOD), "jobs to be refused")
-    way_out = "kubectl delete -f deploy/admission/webhooks.yaml"
-    assert f"`{way_out}`" in PAGE.read_text()
-    volcano.steps.type(way_out)
+    remedy = "kubectl delete -f deploy/admission/webhooks.yaml"
+    assert f"`{remedy}`" in PAGE.read_text()
+    volcano.steps.type(remedy)
     volcano.wait(lambda: "created" in volcano.answer_to(GOOD), "jobs to be taken")
     volcano.steps.type("kubectl apply -k deploy/admission")
     volcano.wait(lambda: "denied the request" in volcano.answer_to(BAD), "jobs to be checked again")

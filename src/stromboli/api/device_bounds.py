@@ -57,7 +57,7 @@ def check_device_object(obj: DeviceClass | ResourceClaim | ResourceClaimTemplate
 
 def _check(field: str, sizes: Iterable[Size]) -> None:
     for size in exceeding(sizes):
-        raise BadObject(field, f"{size}: {size.way_out}")
+        raise BadObject(field, f"{size}: {size.remedy}")
 
 
 # -- slices

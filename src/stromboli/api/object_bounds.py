@@ -31,7 +31,7 @@ class Size(NamedTuple):
     what: str
     amount: int
     most: int
-    way_out: str
+    remedy: str
 
     def __str__(self) -> str:
         return f"has {self.amount} {self.what}, at most {self.most} are allowed"

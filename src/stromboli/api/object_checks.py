@@ -113,7 +113,7 @@ def check_pod_spec(spec: PodSpec) -> SpecAmounts:
     count = len(spec.containers) + len(spec.init_containers)
     if not spec.node_name:  # a pod that has a node counts there, however large it is
         for size in pod_sizes(count, _placement_terms(spec)):
-            raise BadObject("spec", f"{size}: {size.way_out}")
+            raise BadObject("spec", f"{size}: {size.remedy}")
     largest = _check_containers(spec.containers, "spec.containers")
     if spec.init_containers:
         largest = max(largest, _check_containers(spec.init_containers, "spec.initContainers"))

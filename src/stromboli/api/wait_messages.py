@@ -1,6 +1,6 @@
 """Why a job or a pod waits, as conditions and events have it: a sentence, and Volcano's words behind it.
 
-`Job train waits: WHAT HOLDS IT AND WHAT IS SHORT; THE WAY OUT (VOLCANO'S WORDS)`
+`Job train waits: WHAT HOLDS IT AND WHAT IS SHORT; THE REMEDY (VOLCANO'S WORDS)`
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ MAX_BYTES = 1024
 """Of an event's message, by the API server's rule; messages of conditions are kept as short."""
 MAX_SENTENCE_BYTES = 800
 MAX_SUMMARY_BYTES = 400
-_WAITS, _WAY_OUT = " waits: ", "; "
+_WAITS, _REMEDY = " waits: ", "; "
 
 
-def wait_sentence(subject: str, summary: str, way_out: str) -> str:
-    """`Job train waits: SUMMARY; WAY OUT`."""
+def wait_sentence(subject: str, summary: str, remedy: str) -> str:
+    """`Job train waits: SUMMARY; REMEDY`."""
     summary = truncated(summary, MAX_SUMMARY_BYTES)
-    return truncated(f"{subject}{_WAITS}{summary}{_WAY_OUT}{way_out}", MAX_SENTENCE_BYTES)
+    return truncated(f"{subject}{_WAITS}{summary}{_REMEDY}{remedy}", MAX_SENTENCE_BYTES)
 
 
 def wait_message(sentence: str, volcano: str) -> str:
@@ -26,7 +26,7 @@ def wait_message(sentence: str, volcano: str) -> str:
 def headline(message: str) -> str:
     """What holds a job and what is short, out of such a message; any other text as it is."""
     _, waits, rest = message.partition(_WAITS)
-    return rest.partition(_WAY_OUT)[0] if waits else message
+    return rest.partition(_REMEDY)[0] if waits else message
 
 
 def truncated(text: str, limit: int) -> str:

@@ -38,7 +38,7 @@ def ignored_demands(
         if not requirement.plugin and not requirement.depends_on_cluster:
             effect = "its pods will wait" if requirement.hard else "it has no effect"
             text = f"{demand.asks}: no plugin that comes with stromboli honours it, so {effect}"
-            yield Problem(demand.field, None, text, requirement.way_out, shows_field=True)
+            yield Problem(demand.field, None, text, requirement.remedy, shows_field=True)
 
 
 def _demands(content: Mapping[str, Any], of_volcano: bool, schedulers: frozenset[str]) -> Iterator[Demand]:

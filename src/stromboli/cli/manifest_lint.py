@@ -43,14 +43,14 @@ class Finding(NamedTuple):
         return ": ".join(printable(part) for part in (self.file, self.subject, str(self.problem)) if part)
 
     def as_json(self) -> dict[str, Any]:
-        field, value, text, way_out, _ = self.problem
+        field, value, text, remedy, _ = self.problem
         return {
             "file": self.file,
             "object": self.subject,
             "field": field,
             "value": value,
             "problem": text.strip(" ;"),
-            "wayOut": way_out,
+            "wayOut": remedy,
         }
 
 
@@ -207,7 +207,7 @@ def _problems(
         yield Problem(path, None, f'unknown field "{path}"{question}', _UNKNOWN, shows_field=True)
     for problem in schemas.validate(result.object).problems:
         reported.add(problem.field)
-        yield Problem(problem.field, None, str(problem), problem.way_out, shows_field=True)
+        yield Problem(problem.field, None, str(problem), problem.remedy, shows_field=True)
     rules = list(result.report)
     if kind == "JobTemplate" or (group, kind) == (_JOBS, "CronJob"):
         rules += _problems_inside(manifest, queues, settings)

@@ -32,8 +32,8 @@ def odd_requests(content: Mapping[str, Any], of_volcano: bool) -> Iterator[Probl
         yield from _of_queue(content)
 
 
-def _warning(field: str, text: str, way_out: str) -> Problem:
-    return Problem(field, None, f"{field}: {text}", way_out, shows_field=True)
+def _warning(field: str, text: str, remedy: str) -> Problem:
+    return Problem(field, None, f"{field}: {text}", remedy, shows_field=True)
 
 
 def _of_job(part: Part) -> Iterator[Problem]:
@@ -48,8 +48,8 @@ def _of_job(part: Part) -> Iterator[Problem]:
     except BadRoleList as error:
         path = f"{part.path}: " if part.path else ""
         text = f"{path}{error}, so task-topology will ignore these annotations"
-        way_out = f"its tasks: {', '.join(roles[:10])}"
-        yield Problem("metadata.annotations", None, text, way_out, shows_field=True)
+        remedy = f"its tasks: {', '.join(roles[:10])}"
+        yield Problem("metadata.annotations", None, text, remedy, shows_field=True)
     for number, task in enumerate(tasks):
         yield from _of_task(Part(joined(part.path, f"spec.tasks[{number}]"), task))
 
@@ -83,8 +83,8 @@ def _of_containers(part: Part) -> Iterator[Problem]:
     if cores > ALL_CORES:
         field = joined(part.path, f"limits.{VGPU_CORES}")
         text = f"{limits[VGPU_CORES]} is more than the {ALL_CORES} percent of a card, so its pods will wait"
-        way_out = f"ask for at most {ALL_CORES}, and for more cards with volcano.sh/vgpu-number"
-        yield _warning(field, text, way_out)
+        remedy = f"ask for at most {ALL_CORES}, and for more cards with volcano.sh/vgpu-number"
+        yield _warning(field, text, remedy)
 
 
 def _of_queue(queue: Mapping[str, Any]) -> Iterator[Problem]:

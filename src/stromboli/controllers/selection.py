@@ -24,8 +24,8 @@ def check(selection: Sequence[str]) -> None:
     for name in named:
         if name not in NAMES:
             near = difflib.get_close_matches(name, NAMES, n=1)
-            way_out = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}"
-            raise BadFlag(f"--controllers: {name!r} is no controller; {way_out}")
+            remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}"
+            raise BadFlag(f"--controllers: {name!r} is no controller; {remedy}")
         if named.count(name) > 1:
             raise BadFlag(
                 f"--controllers: {name} is named twice; name it once, with - in front to leave it out"

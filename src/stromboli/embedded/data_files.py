@@ -11,7 +11,7 @@ WRITABLE = "take a folder that you may write to, on a disk with room"
 
 
 class DataError(Exception):
-    """A file of a data folder that cannot be used; the message names it, what is wrong and the way out."""
+    """A file of a data folder that cannot be used; the message names it, what is wrong and the remedy."""
 
 
 def write_secret(path: Path, content: bytes) -> None:
@@ -42,12 +42,12 @@ def unwritable(path: Path, error: OSError) -> DataError:
     return DataError(f"{path}: cannot be written: {error.strerror or error}; {WRITABLE}")
 
 
-def read_file(path: Path, way_out: str) -> bytes:
-    """The content of a file that must be there; `way_out` helps whoever cannot read it."""
+def read_file(path: Path, remedy: str) -> bytes:
+    """The content of a file that must be there; `remedy` helps whoever cannot read it."""
     try:
         return path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}; {way_out}") from None
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}; {remedy}") from None
 
 
 def make_folder(path: Path) -> None:

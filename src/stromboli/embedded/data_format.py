@@ -47,9 +47,9 @@ def mark_format(folder: Path) -> None:
 
 
 def _read(path: Path) -> Mark:
-    way_out = "delete it if the release that wrote the folder last was not a later one than this"
-    content = read_file(path, way_out)
+    remedy = "delete it if the release that wrote the folder last was not a later one than this"
+    content = read_file(path, remedy)
     try:
         return msgspec.json.decode(content[:LARGEST_MARK], type=Mark)
     except msgspec.DecodeError as error:
-        raise DataError(f"{path}: cannot be read: {error}; {way_out}") from None
+        raise DataError(f"{path}: cannot be read: {error}; {remedy}") from None

@@ -152,14 +152,14 @@ def refuse_for_quota(
     )
     text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
     queue, most = next(iter(limits.items()))
-    ways_out = _ways_to_raise(dims, limits, missing)
+    remedies = _limits_to_raise(dims, limits, missing)
     if all(least.get(dim, 0) <= most.get(dim, 0) for dim in missing):
-        ways_out.insert(0, f'wait for jobs of queue "{queue.name}" to end')
-    *others, last = ways_out
+        remedies.insert(0, f'wait for jobs of queue "{queue.name}" to end')
+    *others, last = remedies
     session.refuse(job, plugin, text, f"{', '.join(others)} or {last}" if others else last)
 
 
-def _ways_to_raise(dims: Dimensions, limits: Mapping[Queue, Amounts], missing: list[int]) -> list[str]:
+def _limits_to_raise(dims: Dimensions, limits: Mapping[Queue, Amounts], missing: list[int]) -> list[str]:
     """What would raise the first limit: the nearest capability that bounds it, or else more nodes."""
     least_most = next(iter(limits.values()))
     for queue, most in limits.items():

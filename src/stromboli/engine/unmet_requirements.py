@@ -106,7 +106,7 @@ def _not_honoured(session: Session, demands: tuple[Demand, ...], hard: bool) -> 
 
 
 def _unmet(demand: Demand) -> Unmet:
-    return Unmet(demand.requirement.name, demand.text, Remedy(demand.requirement.way_out))
+    return Unmet(demand.requirement.name, demand.text, Remedy(demand.requirement.remedy))
 
 
 def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand) -> Unmet | None:
@@ -126,7 +126,7 @@ def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand)
     remedies.append("set mode: soft to allow any placement")
     if requirement.name not in session.rules.honoured:
         problems.append(requirement.unmet)
-        remedies = [requirement.way_out]  # the others would not be enough
+        remedies = [requirement.remedy]  # the others would not be enough
     if not problems:
         return None
     message = f"{demand.asks}: {' and '.join(filter(None, problems))}"
@@ -166,7 +166,7 @@ def _unmet_volume(session: Session, task: Task, demand: Demand) -> Unmet | None:
     """All claims must be bound, and some plugin must know from where their volumes can be reached."""
     objects, honoured = session.cluster.objects, session.rules.honoured
     if VOLUME_BINDING.name not in honoured and (problem := unbound_problem(objects, task)):
-        remedy = CREATE_CLAIM if problem.remedy is CREATE_CLAIM else Remedy(VOLUME_BINDING.way_out)
+        remedy = CREATE_CLAIM if problem.remedy is CREATE_CLAIM else Remedy(VOLUME_BINDING.remedy)
         return Unmet(VOLUME_BINDING.name, problem.text, remedy)
     if VOLUME_TOPOLOGY.name not in honoured and any(map(is_restricted, bound_volumes(objects, task))):
         return _unmet(demand._replace(requirement=VOLUME_TOPOLOGY))

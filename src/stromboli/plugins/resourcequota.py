@@ -74,8 +74,8 @@ class ResourceQuotas(Plugin):
         summary = (
             f'resource quota insufficient: quota "{quota.name}" of its namespace has too little {short} left'
         )
-        way_out = "wait until pods of the namespace end, or raise that quota"
-        self.session.refuse(job, self.name, text, way_out, summary)
+        remedy = "wait until pods of the namespace end, or raise that quota"
+        self.session.refuse(job, self.name, text, remedy, summary)
 
 
 def _minimum(job: Job) -> Mapping[str, Quantity]:

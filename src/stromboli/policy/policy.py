@@ -270,7 +270,7 @@ def _got(node: Node) -> str:
 
 
 def _no_such_action(name: str, known: set[str]) -> str:
-    """Volcano's words, with the way out."""
+    """Volcano's words, with the remedy."""
     if not name:
         return 'failed to find Action: "actions" is missing, empty, or has a comma too many'
     return f"failed to find Action {name[:80]}{suggestion(name, known)}"

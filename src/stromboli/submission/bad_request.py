@@ -1,4 +1,4 @@
-"""What a user asked for and cannot have, as a sentence that names the option, the value and the way out."""
+"""What a user asked for and cannot have, as a sentence that names the option, the value and the remedy."""
 
 from __future__ import annotations
 

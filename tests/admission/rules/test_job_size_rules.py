@@ -1,4 +1,4 @@
-"""Jobs and pods that are too large are refused, with the number, the limit and the way out; large ones are not."""
+"""Jobs and pods that are too large are refused, with the number, the limit and the remedy; large ones are not."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_job_that_is_too_large_is_refused_with_the_number_and_the_way_out(
 ) -> None:
     (problem,) = submitted("Job", sent).report
     assert expected in problem.text
-    assert problem.way_out
+    assert problem.remedy
 
 
 def test_the_field_is_told_that_has_too_many_entries() -> None:

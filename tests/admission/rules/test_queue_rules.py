@@ -281,12 +281,12 @@ def test_which_queues_may_go(name: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "way_out"),
+    ("name", "remedy"),
     [("default", "close it instead"), ("root", "all queues are below it; delete or close those instead")],
 )
-def test_a_queue_that_stays_tells_what_can_be_done(name: str, way_out: str) -> None:
+def test_a_queue_that_stays_tells_what_can_be_done(name: str, remedy: str) -> None:
     (problem,) = validate(REVIEWS["/queues/validate"], made(name), None, "DELETE", cluster())
-    assert problem.way_out == way_out
+    assert problem.remedy == remedy
 
 
 def test_a_queue_with_pods_stays_where_that_is_asked_for() -> None:

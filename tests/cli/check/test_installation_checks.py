@@ -80,7 +80,7 @@ def test_a_scheduler_without_ready_replicas_fails_and_fewer_than_wanted_are_a_wa
     facts.objects["Deployment"] = [deployment("scheduler", 0), deployment("controllers", 1)]
     (no_scheduler,) = results(facts, "failed")
     assert no_scheduler.text == "Deployment stromboli-scheduler: 0 of 2 replicas ready"
-    assert "kubectl logs" in no_scheduler.way_out
+    assert "kubectl logs" in no_scheduler.remedy
     texts = [result.text for result in results(facts, "warning")]
     assert "Deployment stromboli-controllers: 1 of 2 replicas ready" in texts
     assert f"no Deployment of the admission in namespace {NAMESPACE}" in texts
@@ -122,7 +122,7 @@ def test_schedulers_that_are_all_scaled_to_0_fail_and_two_that_run_are_a_warning
     facts.objects["Deployment"] = [deployment(part, 0, 0) for part in ("scheduler", "controllers")]
     (stopped,) = results(facts, "failed")
     assert stopped.text == "Deployment stromboli-scheduler is scaled to 0"
-    assert stopped.way_out == "kubectl scale -n volcano-system deployment/stromboli-scheduler --replicas=1"
+    assert stopped.remedy == "kubectl scale -n volcano-system deployment/stromboli-scheduler --replicas=1"
     facts = healthy()
     other = {"replicas": 1}, {"readyReplicas": 1}
     facts.objects["Deployment"].append(named("volcano-scheduler", spec=other[0], status=other[1]))
@@ -198,6 +198,6 @@ def test_queues_and_nodes_that_cannot_be_used_are_told() -> None:
     facts.objects["Queue"] = [named("default", status={"state": "Closed"})]
     facts.objects["Node"] = []
     (closed,) = results(facts, "warning")
-    assert closed.way_out == "stromboli queue open default"
+    assert closed.remedy == "stromboli queue open default"
     (empty,) = results(facts, "failed")
     assert empty.text == "the cluster has no nodes"

@@ -50,7 +50,7 @@ def test_of_a_healthy_scheduler_all_is_fine_and_told_in_words() -> None:
     assert lines["queues"].text == "0 of 2 have more than they deserve"
     assert lines["requests"].text == "200 answered 201"
     assert [part.name for part in summary.actions] == ["allocate", "enqueue"]
-    assert all(not line.way_out for line in summary.lines)
+    assert all(not line.remedy for line in summary.lines)
 
 
 Change = Callable[[Metrics], None]
@@ -118,7 +118,7 @@ def test_trouble_is_told_with_the_way_out(topic: str, change: Change, text: str)
     line = lines_of(metrics)[topic]
     assert line.state == "look"
     assert text in line.text
-    assert line.way_out
+    assert line.remedy
     assert not summary_of(metrics.text()).is_fine
 
 
@@ -146,7 +146,7 @@ def test_a_queue_that_waits_below_its_share_beside_another_above_it_is_told() ->
     assert line.text == (
         "1 of 2 have more than they deserve (default 150 %); 1 wait with less (research 50 %)"
     )
-    assert "reclaim" in line.way_out
+    assert "reclaim" in line.remedy
 
 
 def test_amounts_of_queues_are_told_with_units(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The sentence in conditions and events, gate by gate: what holds the job, what is short, and the way out."""
+"""The sentence in conditions and events, gate by gate: what holds the job, what is short, and the remedy."""
 
 from __future__ import annotations
 
@@ -311,8 +311,8 @@ def test_the_documentation_shows_every_sentence_with_its_gate() -> None:
     rows = [line.split("|") for line in PAGE.splitlines() if line.startswith("| `")]
     shown = {(row[1].strip(), row[2].strip(), row[3].strip()) for row in rows if len(row) == 5}
     for gate, text, _ in SENTENCES:
-        summary, _, way_out = text.partition("; ")
-        assert (f"`{gate}`", summary, way_out) in shown
+        summary, _, remedy = text.partition("; ")
+        assert (f"`{gate}`", summary, remedy) in shown
     assert {gate for gate, *_ in shown} >= {f"`{gate}`" for gate in get_args(Gate)}
 
 

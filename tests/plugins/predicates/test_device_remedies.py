@@ -116,7 +116,7 @@ def test_of_a_gang_it_is_told_how_many_of_its_pods_find_devices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("objects", "way_out"),
+    ("objects", "remedy"),
     [
         ([gpus("n1", 1)], "create the DeviceClass, or request an existing one: kubectl get deviceclasses"),
         (
@@ -125,8 +125,8 @@ def test_of_a_gang_it_is_told_how_many_of_its_pods_find_devices() -> None:
         ),
     ],
 )
-def test_what_is_missing_or_wrong_has_a_way_out(objects: list[Manifest], way_out: str) -> None:
-    assert hint(World().add(node("n1"), group("j", 1), *objects, *claiming("p"))) == way_out
+def test_what_is_missing_or_wrong_has_a_way_out(objects: list[Manifest], remedy: str) -> None:
+    assert hint(World().add(node("n1"), group("j", 1), *objects, *claiming("p"))) == remedy
 
 
 def test_what_no_node_has_is_told_no_longer_once_a_node_has_it() -> None:

@@ -1,4 +1,4 @@
-"""What is submitted is taken as an API server would take it, or refused with a reason and a way out."""
+"""What is submitted is taken as an API server would take it, or refused with a reason and a remedy."""
 
 from typing import Any
 

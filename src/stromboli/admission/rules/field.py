@@ -20,7 +20,7 @@ class Problem(NamedTuple):
     field: str
     value: Any
     text: str
-    way_out: str = ""
+    remedy: str = ""
     shows_field: bool = False
     """Whether the text names field and value already."""
 
@@ -28,8 +28,8 @@ class Problem(NamedTuple):
         where = []
         if not self.shows_field:
             where.append(self.field if self.value is None else f"{self.field}: {format_value(self.value)}")
-        if self.way_out:
-            where.append(self.way_out)
+        if self.remedy:
+            where.append(self.remedy)
         text = self.text.strip(" ;")
         return f"{text} ({'; '.join(where)})" if where else text
 
@@ -118,37 +118,37 @@ class Field:
         """The same field under the path that messages show."""
         return Field(self.value, self.report, self.path, shown_path)
 
-    def wrong(self, text: str, way_out: str = "") -> None:
+    def wrong(self, text: str, remedy: str = "") -> None:
         """Report a problem with a message of its own."""
-        self.report.add(Problem(self.path, self.value, text, way_out))
+        self.report.add(Problem(self.path, self.value, text, remedy))
 
-    def required(self, detail: str = "", way_out: str = "") -> None:
-        self._add("Required value", detail, way_out, with_value=False)
+    def required(self, detail: str = "", remedy: str = "") -> None:
+        self._add("Required value", detail, remedy, with_value=False)
 
-    def invalid(self, detail: str, way_out: str = "") -> None:
-        self._add("Invalid value", detail, way_out)
+    def invalid(self, detail: str, remedy: str = "") -> None:
+        self._add("Invalid value", detail, remedy)
 
-    def forbidden(self, detail: str, way_out: str = "") -> None:
-        self._add("Forbidden", detail, way_out, with_value=False)
+    def forbidden(self, detail: str, remedy: str = "") -> None:
+        self._add("Forbidden", detail, remedy, with_value=False)
 
-    def duplicate(self, way_out: str = "give each its own") -> None:
-        self._add("Duplicate value", "", way_out)
+    def duplicate(self, remedy: str = "give each its own") -> None:
+        self._add("Duplicate value", "", remedy)
 
-    def not_found(self, way_out: str = "") -> None:
-        self._add("Not found", "", way_out)
+    def not_found(self, remedy: str = "") -> None:
+        self._add("Not found", "", remedy)
 
     def unsupported(self, supported: Iterable[str]) -> None:
         values = ", ".join(f'"{value}"' for value in supported)
         self._add("Unsupported value", f"supported values: {values}", "")
 
-    def _add(self, error: str, detail: str, way_out: str, with_value: bool = True) -> None:
+    def _add(self, error: str, detail: str, remedy: str, with_value: bool = True) -> None:
         parts = [
             self.shown_path,
             error,
             *([format_value(self.value)] if with_value else []),
             *([detail] if detail else []),
         ]
-        self.report.add(Problem(self.path, self.value, ": ".join(parts), way_out, shows_field=True))
+        self.report.add(Problem(self.path, self.value, ": ".join(parts), remedy, shows_field=True))
 
     def _of_type(self, wanted: type, detail: str) -> Any:
         if self.value is None or isinstance(self.value, wanted):

@@ -18,7 +18,7 @@ def check_job(spec: Field, before: Any = None) -> bool:
     grown = [size for size in sizes.values() if size.amount > allowed.get(size.what, 0)]
     for size in grown:
         field = spec[_COUNTED[size.what]] if size.what in _COUNTED else spec
-        field.wrong(f"the job {size}", size.way_out)
+        field.wrong(f"the job {size}", size.remedy)
     return bool(grown)
 
 
@@ -26,7 +26,7 @@ def check_pod(spec: Field) -> bool:
     """Report a pod that is too large, and say whether it is."""
     problem = next(manifest_sizes(spec.value), None)
     if problem is not None:
-        spec.wrong(f"the pod {problem}", problem.way_out)
+        spec.wrong(f"the pod {problem}", problem.remedy)
     return problem is not None
 
 

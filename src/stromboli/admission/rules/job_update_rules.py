@@ -101,8 +101,8 @@ def check(job: Field, old: Any, context: Context) -> None:
     ]
     if changed:
         where = ", ".join(f"spec.{key}" for key in changed)
-        way_out = "take the change back, or make a new job"
-        spec.report.add(Problem(where, None, _IMMUTABLE, way_out))
+        remedy = "take the change back, or make a new job"
+        spec.report.add(Problem(where, None, _IMMUTABLE, remedy))
 
 
 def _check_counts(task: Field) -> None:

@@ -9,5 +9,5 @@ def check(template: Field) -> bool:
     problems = template_problems(template.value, template.shown_path)
     for problem in problems:
         path = template.path + problem.field.removeprefix(template.shown_path)
-        template.report.add(Problem(path, None, str(problem), problem.way_out, shows_field=True))
+        template.report.add(Problem(path, None, str(problem), problem.remedy, shows_field=True))
     return not problems

@@ -68,8 +68,8 @@ def check_deletion(queue: Field, context: Context) -> None:
     field = queue["metadata"]["name"]
     if name in (names.DEFAULT_QUEUE, names.ROOT_QUEUE):
         root = name == names.ROOT_QUEUE
-        way_out = "all queues are below it; delete or close those instead" if root else "close it instead"
-        field.wrong(f"`{name}` queue can not be deleted", way_out)
+        remedy = "all queues are below it; delete or close those instead" if root else "close it instead"
+        field.wrong(f"`{name}` queue can not be deleted", remedy)
         return
     if context.queues is None:
         return

@@ -33,7 +33,7 @@ class Problem(NamedTuple):
     field: str
     reason: str
     message: str
-    way_out: str = ""
+    remedy: str = ""
     """What to do about it; not part of the message, which is Kubernetes'."""
 
     def __str__(self) -> str:

@@ -48,7 +48,7 @@ async def check(
         _print(results)
     else:
         content = [
-            {"check": each.check, "state": each.state.value, "text": each.text, "wayOut": each.way_out}
+            {"check": each.check, "state": each.state.value, "text": each.text, "wayOut": each.remedy}
             for each in results
         ]
         write_as(output, {"schema": 1, "healthy": not _has_failed(results), "checks": content})
@@ -67,5 +67,5 @@ def _print(results: list[CheckResult]) -> None:
         if has_colours():
             state = typer.style(state, fg=COLOURS[result.state])
         typer.echo(f"{state}  {result.check:{widest}}  {shown(result.text)}")
-        if result.way_out:
-            typer.echo(f"{'':{widest + 11}}-> {shown(result.way_out)}")
+        if result.remedy:
+            typer.echo(f"{'':{widest + 11}}-> {shown(result.remedy)}")

@@ -21,20 +21,20 @@ class CheckResult(NamedTuple):
     check: str
     state: CheckState
     text: str
-    way_out: str = ""
+    remedy: str = ""
 
 
 def ok(check: str, text: str) -> CheckResult:
     return CheckResult(check, CheckState.OK, text)
 
 
-def warning(check: str, text: str, way_out: str = "") -> CheckResult:
-    return CheckResult(check, CheckState.WARNING, text, way_out)
+def warning(check: str, text: str, remedy: str = "") -> CheckResult:
+    return CheckResult(check, CheckState.WARNING, text, remedy)
 
 
-def failed(check: str, text: str, way_out: str = "") -> CheckResult:
-    return CheckResult(check, CheckState.FAILED, text, way_out)
+def failed(check: str, text: str, remedy: str = "") -> CheckResult:
+    return CheckResult(check, CheckState.FAILED, text, remedy)
 
 
-def skipped(check: str, text: str, way_out: str = "") -> CheckResult:
-    return CheckResult(check, CheckState.SKIPPED, text, way_out)
+def skipped(check: str, text: str, remedy: str = "") -> CheckResult:
+    return CheckResult(check, CheckState.SKIPPED, text, remedy)

@@ -39,12 +39,12 @@ async def check_policy(
     try:
         policy = load_policy(place.text, load_catalog(plugins_dir), place.origin, lenient=True)
     except PolicyError as error:
-        return [failed(CHECK, text, _way_out(text)) for text in error.errors[:5]]
+        return [failed(CHECK, text, _remedy(text)) for text in error.errors[:5]]
     if policy.warnings:
-        return [warning(CHECK, text, _way_out(text)) for text in policy.warnings[:5]]
+        return [warning(CHECK, text, _remedy(text)) for text in policy.warnings[:5]]
     return [ok(CHECK, f"{place.origin}: {', '.join(policy.actions)}")]
 
 
-def _way_out(text: str) -> str:
+def _remedy(text: str) -> str:
     """A plugin that is not known here may well be known to the scheduler."""
     return f"if it is your own, stromboli check --plugins-dir DIR; else {MEND}" if UNKNOWN in text else MEND

@@ -22,7 +22,7 @@ _NO_NAMESPACE = re.compile(r'namespaces "(?P<name>[a-z0-9-]+)" not found$')
 
 
 class ClusterError(Exception):
-    """The command cannot do what it was asked for; the message says why, and ends with the way out if there is one."""
+    """The command cannot do what it was asked for; the message says why, and ends with the remedy if there is one."""
 
     exit_status = REFUSED
 

@@ -76,7 +76,7 @@ class MetricsSummary:
                     "topic": line.topic,
                     "state": line.state.value,
                     "text": line.text,
-                    "wayOut": line.way_out,
+                    "wayOut": line.remedy,
                     "numbers": line.numbers,
                 }
                 for line in self.lines

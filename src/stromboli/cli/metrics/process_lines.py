@@ -23,13 +23,13 @@ def requests(samples: Samples) -> SummaryLine | None:
     denied = sum(codes.get(code, 0.0) for code in NO_RIGHT)
     text = counts_by({_answered(code): count for code, count in codes.items()}, samples.seconds) or "none"
     is_fine = failed <= FINE_FAILED_PART * sum(codes.values()) and not denied
-    way_out = (
+    remedy = (
         "rights are missing: `stromboli check` names them"
         if denied
         else "the API server is overloaded, restarting, or cannot be reached; its log, and `stromboli check`"
     )
     numbers: Numbers = {"byCode": {code: number(count) for code, count in codes.items()}}
-    return judged(is_fine, "requests", text, numbers, way_out)
+    return judged(is_fine, "requests", text, numbers, remedy)
 
 
 def _is_failure(code: str) -> bool:

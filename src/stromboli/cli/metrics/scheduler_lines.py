@@ -177,8 +177,8 @@ def writes(samples: Samples) -> SummaryLine | None:
         "waitingBinds": number(held),
         "droppedEvents": number(dropped),
     }
-    way_out = "the log of the scheduler names each write that failed; events are left out where too many come at once"
-    return judged(failed <= FINE_FAILED_PART * made and not dropped, "writes", text, numbers, way_out)
+    remedy = "the log of the scheduler names each write that failed; events are left out where too many come at once"
+    return judged(failed <= FINE_FAILED_PART * made and not dropped, "writes", text, numbers, remedy)
 
 
 def mirror(samples: Samples) -> SummaryLine | None:
@@ -244,8 +244,8 @@ def plugins(samples: Samples) -> SummaryLine | None:
         ],
         "slowCalls": number(slow),
     }
-    way_out = "a plugin that fails or hangs: the log of the scheduler says where (docs/custom-plugins.md)"
-    return judged(not told, "plugins", "; ".join(told) or "none set aside, none hangs", numbers, way_out)
+    remedy = "a plugin that fails or hangs: the log of the scheduler says where (docs/custom-plugins.md)"
+    return judged(not told, "plugins", "; ".join(told) or "none set aside, none hangs", numbers, remedy)
 
 
 def hyper_nodes(samples: Samples) -> SummaryLine | None:

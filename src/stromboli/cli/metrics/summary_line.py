@@ -22,21 +22,21 @@ class SummaryLine(NamedTuple):
     text: str
     numbers: Numbers
     """The same for programs."""
-    way_out: str = ""
+    remedy: str = ""
 
 
 def fine(topic: str, text: str, numbers: Numbers) -> SummaryLine:
     return SummaryLine(topic, LineState.FINE, text, numbers)
 
 
-def look(topic: str, text: str, numbers: Numbers, way_out: str) -> SummaryLine:
-    return SummaryLine(topic, LineState.LOOK, text, numbers, way_out)
+def look(topic: str, text: str, numbers: Numbers, remedy: str) -> SummaryLine:
+    return SummaryLine(topic, LineState.LOOK, text, numbers, remedy)
 
 
 def neutral(topic: str, text: str, numbers: Numbers) -> SummaryLine:
     return SummaryLine(topic, LineState.NONE, text, numbers)
 
 
-def judged(is_fine: bool, topic: str, text: str, numbers: Numbers, way_out: str) -> SummaryLine:
+def judged(is_fine: bool, topic: str, text: str, numbers: Numbers, remedy: str) -> SummaryLine:
     """Fine, or worth looking at."""
-    return fine(topic, text, numbers) if is_fine else look(topic, text, numbers, way_out)
+    return fine(topic, text, numbers) if is_fine else look(topic, text, numbers, remedy)

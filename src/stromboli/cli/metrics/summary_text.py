@@ -49,8 +49,8 @@ def _print_lines(summary: MetricsSummary) -> None:
         if has_colours():
             state = typer.style(state, fg=COLOURS[line.state])
         typer.echo(f"{state}  {line.topic:{widest}}  {shown(line.text)}")
-        if line.way_out:
-            typer.echo(f"{'':{widest + 8}}-> {shown(line.way_out)}")
+        if line.remedy:
+            typer.echo(f"{'':{widest + 8}}-> {shown(line.remedy)}")
 
 
 def print_raw(text: bytes) -> None:

@@ -167,8 +167,8 @@ class HyperNodeController(Controller[str]):
         try:
             secret = await self.context.writer.read_at(SECRETS, source.secret_name, source.secret_namespace)
         except ApiError as error:
-            way_out = "; deploy/components/ufm grants it" if error.status == 403 else ""
-            raise DiscoveryFailed(f"cannot read the Secret: {error}{way_out}") from None
+            remedy = "; deploy/components/ufm grants it" if error.status == 403 else ""
+            raise DiscoveryFailed(f"cannot read the Secret: {error}{remedy}") from None
         credentials = read_credentials(secret, source)
         return await on_daemon_thread(lambda: ufm_discovery.leaf_groups(fetch_ports(source, *credentials)))
 

@@ -7,13 +7,13 @@ from stromboli.api.types.volcano_job import Job
 
 
 def size_problem(job: Job) -> str:
-    """What there is too much of in a job, how much is allowed, and the way out; empty if nothing."""
+    """What there is too much of in a job, how much is allowed, and the remedy; empty if nothing."""
     spec = job.spec
     pods = sum(task.replicas for task in spec.tasks)
     policies = max([len(spec.policies), *(len(task.policies) for task in spec.tasks)])
     for size in job_sizes(len(spec.tasks), pods, len(spec.volumes), policies):
-        return f"the job {size}: {size.way_out}"
+        return f"the job {size}: {size.remedy}"
     for task in spec.tasks:
         for size in manifest_sizes(task.template.get("spec")):
-            return f"a pod of task {task.name} {size}: {size.way_out}"
+            return f"a pod of task {task.name} {size}: {size.remedy}"
     return ""

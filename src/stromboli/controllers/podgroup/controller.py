@@ -127,7 +127,7 @@ class PodGroupController(Controller[Key]):
             self._told.pop(key.key, None)
             return None
         for size in pod_sizes(len(pod.spec.containers) + len(pod.spec.init_containers), terms=0):
-            self._tell(pod, names.TOO_LARGE, f"the pod {size}: {size.way_out}")
+            self._tell(pod, names.TOO_LARGE, f"the pod {size}: {size.remedy}")
             return None
         try:
             await self._sync_pod(pod)

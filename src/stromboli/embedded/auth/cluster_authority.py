@@ -38,30 +38,30 @@ class ClusterAuthority:
 
     def _load(self) -> Authority:
         key_file = self.folder / "ca.key"
-        way_out = (
+        remedy = (
             f"restore both, or delete {self.certificate_file} and {key_file}: new ones are made at the next start,"
             " and client certificates that the old one signed are no longer accepted"
         )
-        pair = Pair(read_file(self.certificate_file, way_out), read_file(key_file, way_out))
+        pair = Pair(read_file(self.certificate_file, remedy), read_file(key_file, remedy))
         try:
             x509.load_pem_x509_certificates(pair.certificate)
         except ValueError:  # whose text is a link to a FAQ
-            raise DataError(f"{self.certificate_file}: no certificate in PEM; {way_out}") from None
+            raise DataError(f"{self.certificate_file}: no certificate in PEM; {remedy}") from None
         try:
             load_pem_private_key(pair.key, None)
         except (TypeError, ValueError, UnsupportedAlgorithm):
-            raise DataError(f"{key_file}: no private key in PEM without a password; {way_out}") from None
+            raise DataError(f"{key_file}: no private key in PEM without a password; {remedy}") from None
         try:
             authority = Authority(pair)
         except ValueError as error:
             raise DataError(
-                f"{key_file}: no key of the authority in {self.certificate_file}: {error}; {way_out}"
+                f"{key_file}: no key of the authority in {self.certificate_file}: {error}; {remedy}"
             ) from None
         now = datetime.now(UTC)
         if not authority.begins <= now <= authority.ends:
             raise DataError(
                 f"{self.certificate_file}: valid from {authority.begins:%Y-%m-%d} to {authority.ends:%Y-%m-%d}, and it"
-                f" is {now:%Y-%m-%d}; set the clock of this machine, or {way_out}"
+                f" is {now:%Y-%m-%d}; set the clock of this machine, or {remedy}"
             )
         return authority
 

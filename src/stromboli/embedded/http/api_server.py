@@ -255,13 +255,11 @@ def _stored_secret(path: Path) -> str:
     """Generated when it is first needed; one that could be guessed is refused."""
     if not os.path.lexists(path):
         write_secret(path, secrets.token_hex(32).encode())
-    way_out = (
-        "delete it: another one is made at the next start, and tokens from before are no longer accepted"
-    )
-    secret = read_file(path, way_out).decode(errors="replace").strip()
+    remedy = "delete it: another one is made at the next start, and tokens from before are no longer accepted"
+    secret = read_file(path, remedy).decode(errors="replace").strip()
     if len(secret) < SHORTEST_SECRET or not secret.isascii() or any(map(str.isspace, secret)):
         raise DataError(
             f"{path}: {len(secret)} characters, where a secret has at least {SHORTEST_SECRET} of ASCII and no blanks;"
-            f" {way_out}"
+            f" {remedy}"
         )
     return secret

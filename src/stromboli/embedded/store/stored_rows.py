@@ -53,7 +53,7 @@ def _damaged_row(path: str, record: Record, problem: object) -> DataError:
 
 @contextmanager
 def explained_damage(path: Path | str) -> Iterator[None]:
-    """Turn an error of SQLite into words about the file and a way out."""
+    """Turn an error of SQLite into words about the file and a remedy."""
     try:
         yield
     except sqlite3.Error as error:

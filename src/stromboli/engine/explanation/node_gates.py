@@ -334,7 +334,7 @@ class ReasonRanks:
         self._large_nodes: dict[Shape, int] = {}
 
     def ranked(self, task: Task, verdict: Verdict) -> list[Reason]:
-        """The reasons worth telling the way out of: those that tell most, of equal ones the most frequent first."""
+        """The reasons worth telling the remedy of: those that tell most, of equal ones the most frequent first."""
         if not verdict.reasons:
             return []
         by_rank: dict[Rank, list[Reason]] = {}

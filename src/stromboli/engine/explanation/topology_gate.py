@@ -144,7 +144,7 @@ class TopologyGate:
     # -- words without numbers that move
 
     def _hyper_node_words(self, unit: Job | SubJob, limit: int, wider: str) -> tuple[str, str]:
-        """What holds it, and the way out, of which it is part to let it farther apart, if that would help."""
+        """What holds it, and the remedy, of which it is part to let it farther apart, if that would help."""
         bad = left_out(self._session.cluster.hyper_nodes, lambda spec: spec.tier <= limit)
         bad = f", and {bad}" if bad else ""
         tier = _tier_text(unit, limit)

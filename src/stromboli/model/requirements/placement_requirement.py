@@ -21,7 +21,7 @@ class PlacementRequirement(NamedTuple):
     """The field that requires it, for the documentation."""
     unmet: str
     """What is missing, for users whose object requires it."""
-    way_out: str
+    remedy: str
     plugin: str = ""
     """The built-in plugin that honours it; none if there is none."""
     depends_on_cluster: bool = False

@@ -85,7 +85,7 @@ COST_OF_INSTRUCTION = 1000
 """The cost of compiling an instruction of a pattern; running one on a byte costs 1."""
 COST_OF_MATCH = 500
 """The cost of matching any pattern with any name."""
-_WAY_OUT = "give patterns a longer text that only their nodes have, or select nodes by labels"
+_REMEDY = "give patterns a longer text that only their nodes have, or select nodes by labels"
 _PART = re.compile(r"(?:([A-Za-z0-9-]+)|\[\^?+[^\]\[\\]+\]|\\[.dwsDWSbBAz-]|[.^$])([*?]|\{[^}]*\})?[+?]?")
 """Letters, or anything that matches a character or a position; then the quantifier of its last character."""
 
@@ -185,7 +185,7 @@ class NamePatterns:
         for asker, (_, patterns) in sorted(self._askers.items(), key=lambda item: item[1].age):
             if spent > MAX_MATCHING:
                 self.faults[asker] = (
-                    f"matching the patterns of older HyperNodes takes all the time that there is: {_WAY_OUT}"
+                    f"matching the patterns of older HyperNodes takes all the time that there is: {_REMEDY}"
                 )
                 continue
             try:
@@ -194,7 +194,7 @@ class NamePatterns:
                 self.faults[asker] = f"a pattern of its members is invalid: {error}"
                 continue
             if cost > MAX_MATCHING_OF_ONE:
-                self.faults[asker] = f"matching its patterns takes too long: {_WAY_OUT}"
+                self.faults[asker] = f"matching its patterns takes too long: {_REMEDY}"
             spent += min(cost, MAX_MATCHING_OF_ONE)
 
     def _cost(self, patterns: Iterable[str], known: dict[str, _Pattern], numbers: NodeNumbers) -> int:

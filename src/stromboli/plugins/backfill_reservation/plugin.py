@@ -422,8 +422,8 @@ class BackfillReservation(Plugin):
     def _would_delay(self, job: Job, reservation: StartReservation | ShareReservation) -> HeldBack:
         summary = "it fits now, but would delay an earlier job for which that capacity is reserved"
         message = f"it would delay {reservation.job.key}, for which the capacity that it needs is reserved"
-        way_out = f"a shorter time limit (annotation {names.TIME_LIMIT}) lets it start earlier"
-        return HeldBack(message, summary, way_out)
+        remedy = f"a shorter time limit (annotation {names.TIME_LIMIT}) lets it start earlier"
+        return HeldBack(message, summary, remedy)
 
     def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
         if self._head is None and not self._gave_up():

@@ -268,8 +268,8 @@ class Capacity(Plugin):
     def _refuse_for_devices(self, job: Job, queue: Queue, short: list[str]) -> None:
         listed = ", ".join(names.INSUFFICIENT_IN_QUEUE.format(resource=name) for name in sorted(short))
         text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
-        way_out = f'wait for jobs of queue "{queue.name}" to end or raise its capability ({", ".join(short)})'
-        self.session.refuse(job, self.name, text, way_out)
+        remedy = f'wait for jobs of queue "{queue.name}" to end or raise its capability ({", ".join(short)})'
+        self.session.refuse(job, self.name, text, remedy)
 
     def job_enqueued(self, job: Job) -> None:
         resources, share = self._inqueue.admit(job), self._tree.of(job.queue)

@@ -52,8 +52,8 @@ def record_of(text: bytes, file: str) -> RunRecord:
     try:
         record = msgspec.json.decode(text, type=RunRecord)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        way_out = "`stromboli simulate --save FILE` writes records"
-        raise RecordError(file, f"no record of a simulation: {error}; {way_out}") from None
+        remedy = "`stromboli simulate --save FILE` writes records"
+        raise RecordError(file, f"no record of a simulation: {error}; {remedy}") from None
     if record.schema > SCHEMA:
         raise RecordError(file, f"schema {record.schema} is newer than {SCHEMA}, the newest known here")
     if problem := _problem(record):

@@ -41,7 +41,7 @@ def _names(runs: Sequence[JobRun]) -> str:
 
 
 def _reason(run: JobRun, cluster: Cluster, outcome: Outcome) -> str:
-    """What holds a job and the way out, without its name; empty if that cannot be told."""
+    """What holds a job and the remedy, without its name; empty if that cannot be told."""
     task = next(filter(None, map(cluster.tasks.get, run.uids)), None)
     if task is None or task.job is None:
         return ""

@@ -24,7 +24,7 @@ Settings = Mapping[str, tuple[str, ...]]
 
 
 class BadGrid(Exception):
-    """A grid that cannot be used: `errors` are sentences that name field, value and way out."""
+    """A grid that cannot be used: `errors` are sentences that name field, value and remedy."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.errors = [str(problem) for problem in problems]

@@ -36,7 +36,7 @@ SERVER_FIELDS = (
 
 
 class Refused(ValueError):
-    """What is submitted cannot be: the message names the object, what is wrong, and the way out."""
+    """What is submitted cannot be: the message names the object, what is wrong, and the remedy."""
 
     def __init__(self, problems: Iterable[Problem | str]) -> None:
         super().__init__("\n".join(map(str, problems)))

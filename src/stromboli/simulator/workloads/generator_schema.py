@@ -1,4 +1,4 @@
-"""What the YAML of a workload generator says, read strictly: an error names the field, the value and the way out."""
+"""What the YAML of a workload generator says, read strictly: an error names the field, the value and the remedy."""
 
 from __future__ import annotations
 

@@ -108,8 +108,8 @@ def _mounts(mounts: list[Content], volumes: set[str], path: str) -> Iterator[Pro
         name, mount_path = mount.get("name"), mount.get("mountPath")
         if name and name not in volumes:
             field = f"{path}[{index}].name"
-            way_out = "add a volume of that name to the pod"
-            yield Problem(field, "FieldValueNotFound", f'Not found: "{name}"', way_out)
+            remedy = "add a volume of that name to the pod"
+            yield Problem(field, "FieldValueNotFound", f'Not found: "{name}"', remedy)
         if mount_path and mount_path in seen:
             yield invalid(f"{path}[{index}].mountPath", mount_path, "must be unique")
         seen.add(mount_path or "")
@@ -153,7 +153,7 @@ def _unusual_amount(name: str, amount: Any, path: str) -> Iterator[Problem]:
     elif errors:
         errors.append("doesn't follow extended resource name standard")
     for error in errors:
-        yield invalid(path, name, error)._replace(way_out=_RESOURCE_NAMES)
+        yield invalid(path, name, error)._replace(remedy=_RESOURCE_NAMES)
     value = _amount(amount)
     if value < 0:
         yield invalid(path, amount, "must be greater than or equal to 0")

@@ -45,8 +45,8 @@ def template_problems(template: Any, path: str) -> list[Problem]:
         return problems  # a value of the wrong type is, or may be, among those left out
     metadata, spec = content.get("metadata") or {}, content.get("spec")
     if spec is None:
-        way_out = "a pod needs at least one container"
-        return [*problems, required(f"{path}.spec.containers")._replace(way_out=way_out)]
+        remedy = "a pod needs at least one container"
+        return [*problems, required(f"{path}.spec.containers")._replace(remedy=remedy)]
     set_pod_defaults(spec)
     return first_problems(
         problems,

@@ -234,16 +234,16 @@ def test_without_a_leader_the_page_says_why_and_shows_what_the_cluster_tells():
 
 
 @pytest.mark.parametrize(
-    ("refusal", "way_out"),
+    ("refusal", "remedy"),
     [
         ('pods is forbidden: User "ann" cannot list resource "pods"', "stromboli-explain-cluster"),
         ("x leads and answers no questions: it runs without --enable-explain", "--enable-explain=true lets"),
     ],
 )
-def test_a_leader_that_does_not_tell_says_what_to_do(refusal: str, way_out: str):
+def test_a_leader_that_does_not_tell_says_what_to_do(refusal: str, remedy: str):
     leader = TellingLeader(ENTRIES, refusal=refusal)
     text = text_of(leader.page(decisions, view_request("/decisions", query={"kind": "evictions"})))
-    assert way_out in text
+    assert remedy in text
     assert "No start, end or eviction has been seen yet" in text
 
 

@@ -1,4 +1,4 @@
-"""Why the leader does not tell a viewer what he asks for, in words, with the way out."""
+"""Why the leader does not tell a viewer what he asks for, in words, with the remedy."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def silence(why: Unreachable, subject: str, instead: str) -> Markup:
     return card(
         f"The leader does not tell of its {subject}",
         notes([NOT_OURS if why.is_expected else shown(why.why)], "warn"),
-        notes([_way_out(why), instead]),
+        notes([_remedy(why), instead]),
         wide=True,
     )
 
 
-def _way_out(why: Unreachable) -> str:
+def _remedy(why: Unreachable) -> str:
     if why.is_expected:
         return shown(why.why)
     if "--enable-explain" in why.why:
