@@ -42,7 +42,7 @@ def gang(name: str, pods: int = 1, cpu: str = "1") -> list[Any]:
 
 
 def entries(record: CycleRecord) -> list[CycleEntry]:
-    return record.told(ALL).cycles
+    return record.select(ALL).cycles
 
 
 def made_of(*decisions: Decision, seconds: float = 0.001, lost: Failure | None = None) -> Outcome:
@@ -175,23 +175,23 @@ def test_whoever_knows_some_cycles_asks_for_newer_ones_and_for_runs_that_grew() 
     record = CycleRecord()
     for number in range(4):
         record.note(made_of(bind(number)))
-    assert numbers(record.told(CycleQuery(after=2))) == [3, 4]
-    assert numbers(record.told(CycleQuery(limit=1))) == [4]
-    assert numbers(record.told(CycleQuery(after=1, limit=2))) == [3, 4]
-    assert numbers(record.told(CycleQuery(after=4))) == []
+    assert numbers(record.select(CycleQuery(after=2))) == [3, 4]
+    assert numbers(record.select(CycleQuery(limit=1))) == [4]
+    assert numbers(record.select(CycleQuery(after=1, limit=2))) == [3, 4]
+    assert numbers(record.select(CycleQuery(after=4))) == []
     record.note(made_of())
-    assert numbers(record.told(CycleQuery(after=4))) == [5]
+    assert numbers(record.select(CycleQuery(after=4))) == [5]
     record.note(made_of())
-    grown = record.told(CycleQuery(after=5))
+    grown = record.select(CycleQuery(after=5))
     assert numbers(grown) == [5]
     assert (grown.cycles[0].last_number, grown.oldest, grown.newest) == (6, 1, 6)
 
 
 def test_a_number_of_another_leader_is_followed_by_everything() -> None:
     record = CycleRecord()
-    assert record.told(CycleQuery(after=7)) == CycleList()
+    assert record.select(CycleQuery(after=7)) == CycleList()
     record.note(made_of(bind()))
-    cycles = record.told(CycleQuery(after=7))
+    cycles = record.select(CycleQuery(after=7))
     assert numbers(cycles) == [1]
     assert cycles.since == cycles.cycles[0].time
 
@@ -204,7 +204,7 @@ def test_the_oldest_entries_go_for_new_ones() -> None:
     outcome = made_of(bind())
     for _ in range(MOST_CYCLE_ENTRIES + 10):
         record.note(outcome)
-    cycles = record.told(ALL)
+    cycles = record.select(ALL)
     assert len(cycles.cycles) == MOST_CYCLE_ENTRIES
     assert (cycles.oldest, cycles.newest) == (11, MOST_CYCLE_ENTRIES + 10)
 
@@ -241,7 +241,7 @@ def test_whatever_names_and_reasons_are_the_record_keeps_its_bounds(
             evict = Evict(name, name, "uid", name, name, reason, reason, reason, reason, {}, "", reason)
             record.note(made_of(*[evict] * count))
             record.note(made_of(lost=Failure(plugin, plugin, reason)))
-            body = msgspec.json.encode(record.told(ALL))
+            body = msgspec.json.encode(record.select(ALL))
             assert record.bytes <= most_bytes
             assert len(body) <= most_bytes + 2 * MOST_CYCLE_ENTRIES + 200
             for entry in msgspec.json.decode(body, type=CycleList).cycles:

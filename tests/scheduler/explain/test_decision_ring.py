@@ -33,7 +33,7 @@ def ring_of(*notes: Note, bounds: RingBounds) -> DecisionRing[Note]:
         ([Note("a"), Note("b")], ["a", "b"], 0),
         ([Note("a"), Note("b"), Note("c"), Note("d")], ["b", "c", "d"], 1),
         ([Note("a"), Note("b", 80), Note("c")], ["b", "c"], 1),
-        ([Note("a"), Note("b", 500)], ["b"], 1),
+        ([Note("a"), Note("b", 500)], [], 2),
     ],
 )
 def test_the_oldest_entries_are_dropped(notes: list[Note], kept: list[str], dropped: int) -> None:

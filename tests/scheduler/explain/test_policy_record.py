@@ -54,7 +54,7 @@ def scheduler_of(file: Path, fallback: Policy | None = None) -> Scheduler:
 def told(record: PolicyRecord, scheduler: Scheduler) -> PolicyDocument:
     scheduler.cycle()
     record.note(scheduler)
-    return record.told()
+    return record.document()
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_the_policy_is_told_with_defaults_and_switches_as_they_are_in_force(file
 
 def test_before_the_first_cycle_nothing_is_told() -> None:
     with pytest.raises(Unavailable, match="no cycle has completed yet"):
-        PolicyRecord().told()
+        PolicyRecord().document()
 
 
 def test_a_document_is_made_once_as_long_as_nothing_changes(file: Path) -> None:

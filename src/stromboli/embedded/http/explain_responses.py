@@ -84,7 +84,7 @@ class ClusterExplanations:
             raise bad_request(BAD_CYCLE_QUERY)
         for kind in NAMED_IN_CYCLES:
             authorizer.check(user, Attributes("list", group=kind.group, resource=kind.plural))
-        cycles = self._connected_record.cycles.told(wanted)
+        cycles = self._connected_record.cycles.select(wanted)
         return json_response(msgspec.json.encode(replace(cycles, leader=LEADER)))
 
     def _tell_policy(self, user: User, authorizer: RequestAuthorizer) -> web.Response:
@@ -92,7 +92,7 @@ class ClusterExplanations:
             authorizer.check_path(user, POLICY, "get")
         except StatusError as error:
             raise StatusError(error.code, f"{error}: {NO_PATH_RIGHT}") from None
-        policy = self._connected_record.policy.told()
+        policy = self._connected_record.policy.document()
         return json_response(msgspec.json.encode(replace(policy, leader=LEADER)))
 
     @property

@@ -1,4 +1,4 @@
-"""Which domain comes closest to having room for a gang, what it lacks, and who holds that."""
+"""The domain that comes closest to having capacity for a gang, what it lacks, and which jobs hold that."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DomainHolder(NamedTuple):
 
 
 class ClosestDomain(Struct, frozen=True):
-    """The domain with room for most of the pods that a gang needs to start."""
+    """The domain with capacity for most of the pods that a gang needs to start."""
 
     name: str
     """Of a HyperNode, or a label with its value: `rack=r1`."""
@@ -47,12 +47,12 @@ class ClosestDomain(Struct, frozen=True):
     tier: int | None
     """None for a label."""
     fits: int
-    """For how many of the pods it has room."""
+    """For how many of the pods it has capacity."""
     needed: int
     lacks: dict[str, str]
     """What is missing for the others, by resource."""
     holders: tuple[DomainHolder, ...]
-    """Who holds most of that there."""
+    """The jobs that hold most of that there."""
     nodes: int = 0
     unusable: tuple[str, ...] = ()
     """Those of its nodes that the pods cannot use, free or not."""
@@ -73,7 +73,7 @@ class ClosestDomain(Struct, frozen=True):
 
 
 class DomainSearch:
-    """Room in domains for the pods that a gang needs, as it was when the actions had run, or with `empty` nodes.
+    """Capacity in domains for the pods that a gang needs, as it was when the actions had run, or with `empty` nodes.
 
     Nodes that keep the pods out have none; with `every_node` they are taken for nodes that do not.
     """
@@ -109,7 +109,7 @@ class DomainSearch:
         return np.maximum(free, 0)
 
     def fits(self, domains: Sequence[Domain]) -> Ints:
-        """For how many of the pods each domain has room."""
+        """For how many of the pods each domain has capacity."""
         groups = RowGroups([domain.rows for domain in domains], len(self._cluster.columns))
         fits: Ints = np.zeros(len(domains), dtype=np.int64)
         for shape, count in self._counts.items():
@@ -117,7 +117,7 @@ class DomainSearch:
         return fits
 
     def closest(self, domains: Sequence[Domain]) -> ClosestDomain | None:
-        """The domain with most room for the pods, the lowest of them; none if there is no domain."""
+        """The domain with capacity for most of the pods, the lowest of them; none if there is no domain."""
         if not domains:
             return None
         fits = self.fits(domains)
@@ -137,7 +137,7 @@ class DomainSearch:
         )
 
     def lacking(self, domain: Domain) -> Amounts:
-        """What the pods without room ask for, of resources that are short by themselves or else of all."""
+        """What the pods without capacity request, of resources that are short by themselves or else of all."""
         alone: Amounts = {}
         together: Amounts = {}
         for shape, count in self._counts.items():

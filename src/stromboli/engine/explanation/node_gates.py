@@ -297,7 +297,7 @@ def _gang_numbers(session: Session, task: Task, dim: int, idle: NDArray[np.int64
     asked, free = amount_text(cluster.dims, dim, wanted), amount_text(cluster.dims, dim, left)
     fit, waiting = had_room(session, job), job.counts[Status.PENDING]
     smallest = min(pending.request.get(dim, 0) for pending in job.by_status[Status.PENDING])
-    if smallest > 0:  # others may have taken room since then
+    if smallest > 0:  # other jobs may have taken capacity since then
         fit = min(fit, int((idle.clip(min=0) // smallest).sum()))
     scattered = " but fragmented" if wanted <= left else ""
     text = f"{fit} of {waiting} pods fit: they request {asked} in total; {free} is free{scattered}"
@@ -319,7 +319,7 @@ def least_request(job: Job) -> Amounts:
 
 
 def had_room(session: Session, job: Job) -> int:
-    """How many of the pods that wait had room when they were last tried, whatever was tried after that in vain."""
+    """How many of the waiting pods had capacity when they were last tried."""
     return min(session.attempts.had_room.get(job, 0), job.counts[Status.PENDING])
 
 
@@ -334,14 +334,14 @@ class ReasonRanks:
         self._large_nodes: dict[Shape, int] = {}
 
     def ranked(self, task: Task, verdict: Verdict) -> list[Reason]:
-        """The reasons worth telling the remedy of: those that tell most, of equal ones the most frequent first."""
+        """The reasons of the first rank, of which the remedy is shown: the most frequent first."""
         if not verdict.reasons:
             return []
         by_rank: dict[Rank, list[Reason]] = {}
         for reason in verdict.reasons:
             by_rank.setdefault(self._rank(task, verdict, reason), []).append(reason)
-        told = by_rank[min(by_rank)]
-        return sorted(told, key=lambda reason: (reason.nodes, reason.text), reverse=True)
+        first = by_rank[min(by_rank)]
+        return sorted(first, key=lambda reason: (reason.nodes, reason.text), reverse=True)
 
     def _rank(self, task: Task, verdict: Verdict, reason: Reason) -> Rank:
         if reason.plugin == FIT:

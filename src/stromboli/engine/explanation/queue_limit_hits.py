@@ -51,7 +51,7 @@ class Hit(NamedTuple):
         return f"{limit_name} is {most}, {held} is in use"
 
     def never(self, session: Session, asked: Vector) -> str:
-        """That the limit is too low for what is asked whoever leaves, and what would help."""
+        """The limit is too low for the request even if all other jobs end; and what would help."""
         dims, remedy = session.cluster.dims, self.remedy
         most = amounts_text(dims, {dim: self.limit.most[dim] for dim in asked})
         return (
@@ -74,7 +74,7 @@ class Hit(NamedTuple):
 
 
 def limit_hit(session: Session, queue: Queue, asked: Vector) -> Hit | None:
-    """The first limit of a queue, or of one above it, that leaves no room for a request."""
+    """The first limit of a queue, or of one above it, that leaves no capacity for a request."""
     held_then = session.attempts.uncommitted.held
     promised = minus(held_then[queue], queue.held) if queue in held_then else {}
     for limit in session.rules.queue_limits(queue):
@@ -182,7 +182,7 @@ def _claimed_by_gang(session: Session, job: Job) -> Amounts:
 
 
 def _never_enough(session: Session, job: Job, task: Task, hit: Hit) -> Amounts:
-    """What a job asks for beyond a limit that stays as it is, whoever else comes and goes."""
+    """What a job requests beyond a limit that no end of other jobs raises."""
     if hit.limit.raised_to is not None:
         return {}
     alone = plus(task.request, session.needs.claimed(task))

@@ -1,4 +1,4 @@
-"""Why a gang that must keep to a domain waits: no HyperNode that it may use has room, or no value of its label."""
+"""Why a gang that must keep to a domain waits: no HyperNode has capacity for it, or no value of its label."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 GANG_ACTIONS = ("gangpreempt", "consolidate")
-"""Actions that make room for a gang within a domain."""
+"""Actions that free capacity for a gang within a domain."""
 LESS = "request less"
 _NO_HYPER_NODE = "No HyperNode with room"
 _USE_NODES = "uncordon nodes, remove their taints or allow its pods to use them"
@@ -43,7 +43,7 @@ _LOST = (
 
 
 class _Size(Enum):
-    """Whether a domain would have room for a gang if nothing ran there."""
+    """Whether a domain would have capacity for a gang if nothing ran there."""
 
     ENOUGH = 0
     WITH_ALL_NODES = 1
@@ -63,7 +63,7 @@ class TopologyGate:
         self._lacking: dict[frozenset[tuple[Shape, int]], Amounts] = {}
 
     def of_job(self, job: Job) -> Diagnosis | None:
-        """By the job or the sub-group that found no domain with room; none if that is not what holds the job."""
+        """By the job or the sub-group that found no domain with capacity; none if that is not what holds the job."""
         unit = self._unit(job)
         if unit is None:
             return None
@@ -95,7 +95,7 @@ class TopologyGate:
         return Diagnosis("topology", _NO_HYPER_NODE, text, f"{LESS}, {_farther_apart(job)}, or add nodes")
 
     def _without_room(self, unit: Job | SubJob) -> Diagnosis | None:
-        """Of a job that may be anywhere and was not tried, since all nodes together have too little room."""
+        """Of a job that may be anywhere and was not tried, since all nodes together have too little capacity."""
         asked = self._asked.of(unit).tasks
         key = frozenset(Counter(task.shape for task in asked).items())
         if key not in self._lacking:
@@ -137,14 +137,14 @@ class TopologyGate:
         return None
 
     def _would_be_admitted(self, task: Task, verdict: Verdict) -> bool:
-        """Whether more room would help; a verdict is about the nodes of one domain, and others may let the task in."""
-        lacks_room = any(reason.curable for reason in verdict.reasons)
-        return lacks_room or bool(self._session.reachable(task, confined=False).any())
+        """Whether more capacity would help: a verdict is about one domain, and nodes of another may admit the task."""
+        lacks_capacity = any(reason.curable for reason in verdict.reasons)
+        return lacks_capacity or bool(self._session.reachable(task, confined=False).any())
 
     # -- words without numbers that move
 
     def _hyper_node_words(self, unit: Job | SubJob, limit: int, wider: str) -> tuple[str, str]:
-        """What holds it, and the remedy, of which it is part to let it farther apart, if that would help."""
+        """What holds it, and the remedy, with `wider` as the way to allow more distance."""
         bad = left_out(self._session.cluster.hyper_nodes, lambda spec: spec.tier <= limit)
         bad = f", and {bad}" if bad else ""
         tier = _tier_text(unit, limit)
@@ -214,7 +214,7 @@ class TopologyGate:
         return self._sizes[key]
 
     def _holds(self, size: _Size, tasks: list[Task], domains: list[Domain]) -> bool:
-        """Whether an empty domain has room, on the nodes that the tasks can use or on all of them."""
+        """Whether an empty domain has capacity, on the nodes that the tasks can use or on all of them."""
         search = DomainSearch(self._session, tasks, empty=True, every_node=size is _Size.WITH_ALL_NODES)
         return int(search.fits(domains).max(initial=0)) >= search.needed
 
@@ -222,7 +222,7 @@ class TopologyGate:
         missing = [action for action in GANG_ACTIONS if action not in self._session.policy.actions]
         return f"{known}, or add {' or '.join(missing)} to the policy actions" if missing else known
 
-    # -- numbers, when somebody asks
+    # -- the numbers of the moment
 
     def _diagnosis(self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]]) -> Diagnosis:
         reason = "No domain with room" if label_key(job) else _NO_HYPER_NODE
@@ -242,7 +242,7 @@ class TopologyGate:
         return Diagnosis("topology", reason, summary, remedy, closest=closest)
 
     def _wider(self, unit: Job | SubJob) -> str:
-        """Where it would have room if it might be farther apart; empty if nowhere."""
+        """Where it would have capacity if a higher tier were allowed; empty if nowhere."""
         domain = wider_domain(self._session, unit, self._asked.of(unit).tasks)
         if domain is None:
             return ""
@@ -251,7 +251,7 @@ class TopologyGate:
         return f"tier {domain.tier} has capacity (HyperNode {domain.title})"
 
     def _all_nodes(self, unit: Job | SubJob) -> str:
-        """Why it would not help to let it farther apart."""
+        """Why it would not help to allow a higher tier."""
         search = DomainSearch(self._session, self._asked.of(unit).tasks)
         fits = int(search.fits([self._session.cluster.hyper_nodes.top])[0])
         if fits >= search.needed:
@@ -286,7 +286,7 @@ def _rest(unit: Job | SubJob) -> str:
 
 
 def _farther_apart(unit: Job | SubJob) -> str:
-    """How a gang is let farther apart; that of a Job is fixed, but its controller leaves the PodGroup's as it is."""
+    """How to allow a higher tier; that of a Job is fixed, but its controller leaves the PodGroup's as it is."""
     job = unit.job if isinstance(unit, SubJob) else unit
     owner, where = job.owner, ""
     if owner is not None and owner.kind == "Job":
@@ -296,11 +296,11 @@ def _farther_apart(unit: Job | SubJob) -> str:
     return f"allow a higher tier or set mode: soft{where}"
 
 
-# -- for how many pods of a gang a domain must have room: its minimum, or by the rule of Volcano all that wait
+# -- for how many pods of a gang a domain must have capacity: its minimum, or by the rule of Volcano all that wait
 
 
 class Asked(NamedTuple):
-    """The pods of a job or a sub-group for which a domain must have room."""
+    """The pods of a job or a sub-group for which a domain must have capacity."""
 
     tasks: list[Task]
     needed: int
@@ -314,7 +314,7 @@ class Asked(NamedTuple):
 
 
 class AskedPods:
-    """The pods for which domains must have room, by job or sub-group, when the actions of a cycle have run."""
+    """The pods for which domains must have capacity, by job or sub-group, when the actions of a cycle have run."""
 
     def __init__(self, session: Session):
         self._session = session
@@ -353,11 +353,11 @@ def _text(unit: Job | SubJob, asked: int, needed: int) -> str:
     return f"{text}, although {needed} would be enough to start" if asked > needed else text
 
 
-# -- whether a gang would have room if it might be farther apart; the limits of its sub-groups stay
+# -- whether a gang would have capacity if a higher tier were allowed; the limits of its sub-groups stay
 
 
 def wider_domain(session: Session, unit: Job | SubJob, tasks: Sequence[Task]) -> Domain | None:
-    """The lowest domain above the allowed ones that has room for these tasks, perhaps the top; none if none has."""
+    """The lowest domain above the allowed ones with capacity for these tasks, perhaps the top; none if none has."""
     tree, limit = session.cluster.hyper_nodes, session.topology.tier_limit(unit) or 0
     of_job = session.topology.tier_limit(unit.job) if isinstance(unit, SubJob) else None
     highest = tree.top.tier if of_job is None else of_job
@@ -372,7 +372,7 @@ def wider_domain(session: Session, unit: Job | SubJob, tasks: Sequence[Task]) ->
 
 
 class _SubGroups:
-    """For how many sub-groups of a job domains have room, each kept within its own limit."""
+    """For how many sub-groups of a job domains have capacity, each kept within its own limit."""
 
     def __init__(self, session: Session, unit: Job | SubJob, tasks: Sequence[Task]):
         self._needed: list[tuple[int, int, Counter[Domain]]] = []
@@ -388,12 +388,12 @@ class _SubGroups:
                 self._needed.append((limit, len(groups), _groups_that_fit(session, limit, groups)))
 
     def fit(self, domain: Domain) -> bool:
-        """Whether a domain has room for all of them."""
+        """Whether a domain has capacity for all of them."""
         return all(fitting[domain] >= count for limit, count, fitting in self._needed if limit < domain.tier)
 
 
 def _groups_that_fit(session: Session, limit: int, groups: dict[SubJob, list[Task]]) -> Counter[Domain]:
-    """For how many sub-groups of one size each domain has room in its parts up to a tier."""
+    """For how many sub-groups of one size each domain has capacity in its parts up to a tier."""
     search = DomainSearch(session, [task for tasks in groups.values() for task in tasks])
     size = max(map(len, groups.values()))
     parts = [

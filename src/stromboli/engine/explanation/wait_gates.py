@@ -169,7 +169,7 @@ def _no_queue(session: Session, job: Job) -> Diagnosis | None:
 
 
 def _unmet_requirement(session: Session, job: Job) -> Diagnosis | None:
-    """Its PodGroup, its queue or one of its pods asks for what this policy or cluster cannot give."""
+    """Its PodGroup, its queue or one of its pods requires what this policy or cluster cannot give."""
     unmet = (
         session.requirements.unmet(job)
         or _unmet_before_the_queue(session, job)
@@ -275,7 +275,7 @@ def _not_enqueued(session: Session, job: Job) -> Diagnosis | None:
 
 
 def _enqueue_numbers(session: Session, job: Job, refused: Diagnosis) -> Diagnosis:
-    """What enqueue compares: what the job asks for and what is free."""
+    """What enqueue compares: what the job requests and what is free."""
     cluster, wanted = session.cluster, session.needs.least(job) or {}
     if not wanted:
         return refused

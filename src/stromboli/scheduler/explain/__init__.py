@@ -1,1 +1,1 @@
-"""What the leader tells of a job on request: why it waits, what plugins remember of it, and what happened to it."""
+"""What the leader reports on request: why a job waits, its history, the last cycles, and the policy in force."""

@@ -1,4 +1,4 @@
-"""What the leader tells of its last cycles: plain data, as JSON."""
+"""What the leader reports about its last cycles: plain data, as JSON."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Literal
 from msgspec import Struct
 
 DecisionKind = Literal["let-in", "gate-removed", "bound", "evicted", "moved"]
-"""`let-in`: a job was let into its queue. `moved`: a pod was evicted to start again on another node."""
+"""`let-in`: a job was admitted to its queue. `moved`: a pod was evicted to start again on another node."""
 CycleKind = Literal["decided", "idle", "lost"]
 
 
 class CycleDecision(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A decision about a pod, or about a job that was let in."""
+    """A decision about a pod, or about a job that was admitted."""
 
     kind: DecisionKind
     namespace: str
     name: str
-    """Of the pod; of the PodGroup if a job was let in."""
+    """Of the pod; of the PodGroup if a job was admitted."""
     job: str = ""
     """The PodGroup, as `namespace/name`."""
     queue: str = ""
@@ -26,7 +26,7 @@ class CycleDecision(Struct, frozen=True, gc=False, rename="camel", omit_defaults
     action: str = ""
     """The action that decided it."""
     beneficiary: str = ""
-    """Of an eviction: the job for which room is made, as `namespace/name`."""
+    """Of an eviction: the job for which capacity is freed, as `namespace/name`."""
     chosen_by: str = ""
     """Of an eviction: the plugins that chose the pod."""
     destination: str = ""
@@ -47,21 +47,21 @@ class CycleEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A cycle that decided something, or a run of cycles that decided nothing or were lost for the same cause."""
 
     number: int
-    """Of the cycle, or of the first of the run; counted from 1 since this leader began."""
+    """Of the cycle, or of the first of the run; counted from 1 since this leader started."""
     time: float
-    """When the first of them began, in seconds since 1970."""
+    """When the first of them started, in seconds since 1970."""
     kind: CycleKind = "decided"
     last_number: int = 0
     """Of the last cycle of the run."""
     last_time: float = 0.0
-    """When that began."""
+    """When that cycle started."""
     cycles: int = 1
     seconds: float = 0.0
     """What all of them took together."""
     parts: dict[str, float] = {}
     """Seconds of each part: `open`, the actions by their names, `close`."""
     let_in: int = 0
-    """Jobs that were let into their queues."""
+    """Jobs that were admitted to their queues."""
     bound: int = 0
     """Pods."""
     evicted: int = 0
@@ -74,7 +74,7 @@ class CycleEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
     refused: int = 0
     """Jobs that the last of the cycles tried, and that have pods for which it found no node."""
     waiting: int = 0
-    """Jobs that wait to be let into their queues, after the last of the cycles."""
+    """Jobs that wait to be admitted to their queues, after the last of the cycles."""
     pending: int = 0
     """Jobs with pods that wait for nodes, after the last of the cycles."""
     decisions: list[CycleDecision] = []
@@ -90,7 +90,7 @@ class CycleList(Struct, frozen=True, rename="camel", omit_defaults=True):
     leader: str = ""
     """The identity of the leader, as its Lease has it."""
     since: float = 0.0
-    """When it began, in seconds since 1970: another leader counts its cycles anew. 0 before the first cycle."""
+    """When the leader started, in seconds since 1970; each leader counts cycles from 1. 0 before the first cycle."""
     oldest: int = 0
     """The number of the first cycle that is remembered; 0 if there is none."""
     newest: int = 0

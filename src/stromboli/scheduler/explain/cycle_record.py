@@ -1,4 +1,4 @@
-"""Remembers what the last cycles did, within bounds: noted in the cycle's thread, told on the event loop at once.
+"""The last cycles and what they did, within bounds: written in the cycle's thread, read on the event loop.
 
 An entry is made of the outcome that a cycle has anyway. Cycles in a row that decide nothing, or that are lost for the
 same cause, are one entry.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stromboli.scheduler.explain.explain_paths import CycleQuery
 
 MOST_CYCLE_ENTRIES = 500
-"""Cycles, or runs of cycles, that are remembered; the oldest goes for a new one."""
+"""Cycles, or runs of cycles, that are remembered; the oldest is dropped for a new one."""
 MOST_CYCLE_BYTES = 1024 * 1024
 """Of all entries together, as JSON."""
 LARGEST_CYCLE_ENTRY = 64 * 1024
@@ -69,8 +69,8 @@ class CycleRecord:
             self._newest, self._since = entry.number, self._since or entry.time
             self._ring.add(_bounded(entry), RingBounds(MOST_CYCLE_ENTRIES, MOST_CYCLE_BYTES))
 
-    def told(self, query: CycleQuery) -> CycleList:
-        """The cycles that are asked for; from any thread.
+    def select(self, query: CycleQuery) -> CycleList:
+        """The cycles that a query selects; from any thread.
 
         A number that is not reached yet was counted by another leader: everything is newer.
         """

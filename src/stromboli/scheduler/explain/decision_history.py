@@ -63,7 +63,7 @@ class DecisionEntry(Struct, frozen=True, gc=False):
     action: str = ""
     """Of an eviction: the action that decided it."""
     beneficiary: str = ""
-    """For whom room was made, as `namespace/name`."""
+    """The job for which capacity was freed, as `namespace/name`."""
     chosen_by: str = ""
     """The plugins that chose the victims."""
     pods: int = 0
@@ -96,7 +96,7 @@ class DecisionHistory:
     """The records of all jobs."""
 
     def __init__(self, since: float = 0.0) -> None:
-        """Begins with the first cycle unless `since` is given: a replica may stand by for long."""
+        """Starts with the first cycle unless `since` is given: a replica may stand by for long."""
         self._since = since
         self._records: dict[JobId, HistoryRecord] = {}
         """Those with the latest entries come last."""
@@ -191,7 +191,7 @@ class DecisionHistory:
                 self._add(gainer, replace(DecisionEntry(now, "room-made", pods=pods), **about))
 
     def note_outcome(self, outcome: Outcome) -> None:
-        """A cycle told jobs why they wait: those for whom that is new."""
+        """A cycle reported why jobs wait: note the jobs for which that is new."""
         cluster, rules, now = outcome.session.cluster, outcome.session.rules, outcome.session.now
         self._since = self._since or now
         for decision in outcome.decisions:
@@ -301,7 +301,7 @@ def _job_of_key(cluster: Cluster, key: str) -> Job | None:
 
 
 MOST_JOB_ENTRIES = 40
-"""Of a job; the oldest goes for a new one."""
+"""Of a job; the oldest is dropped for a new one."""
 MOST_JOB_BYTES = 16 * 1024
 """Of the entries of a job together, as they are counted by `entry_bytes`."""
 LONGEST_TEXT = 1024

@@ -41,7 +41,7 @@ class DecisionRing(Generic[Entry]):
             self.bytes -= self._size(self.entries.pop())
         self.entries.append(entry if joined is None else joined)
         self.bytes += self._size(self.entries[-1])
-        while len(self.entries) > bounds.entries or (len(self.entries) > 1 and self.bytes > bounds.bytes):
+        while len(self.entries) > bounds.entries or self.bytes > bounds.bytes:
             self.bytes -= self._size(self.entries.popleft())
             self.dropped += 1
         return self.bytes - before

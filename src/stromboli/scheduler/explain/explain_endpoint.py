@@ -1,4 +1,4 @@
-"""`GET /explain/...` of the leader: for users whom the API server lets read what they ask about."""
+"""`GET /explain/...` of the leader, for users who may read the object in the API server."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class ExplainEndpoint:
         self._guard = guard
 
     def add_routes(self, app: web.Application) -> None:
-        app.router.add_get(CYCLES, self._guarded(self._tell_cycles))
-        app.router.add_get(POLICY, self._guarded(self._tell_policy))
+        app.router.add_get(CYCLES, self._guarded(self._report_cycles))
+        app.router.add_get(POLICY, self._guarded(self._report_policy))
         app.router.add_get(f"{PREFIX}{{path:.*}}", self._guarded(self._explain))
 
     def _guarded(self, handler: Handler) -> Handler:
-        """A handler of which whatever fails, or cannot be told now, is a refusal."""
+        """A handler whose failures are refusals."""
 
         async def respond(request: web.Request) -> web.Response:
             with self._guard("explanation"):
@@ -95,20 +95,20 @@ class ExplainEndpoint:
             return refusal
         return answered(await self._explanations.answer(question), question, self._identity)
 
-    async def _tell_cycles(self, request: web.Request) -> web.Response:
+    async def _report_cycles(self, request: web.Request) -> web.Response:
         query = parse_cycle_query(request.rel_url.query)
         if query is None:
             return refuse(400, BAD_CYCLE_QUERY)
         refusal = await self._refusal(request, *(ListAccess(*kind[:2]) for kind in NAMED_IN_CYCLES))
         if refusal is not None:
             return refusal
-        return document(replace(self._record.cycles.told(query), leader=self._identity))
+        return document(replace(self._record.cycles.select(query), leader=self._identity))
 
-    async def _tell_policy(self, request: web.Request) -> web.Response:
+    async def _report_policy(self, request: web.Request) -> web.Response:
         refusal = await self._refusal(request, PathAccess("get", POLICY))
         if refusal is not None:
             return refusal
-        return document(replace(self._record.policy.told(), leader=self._identity))
+        return document(replace(self._record.policy.document(), leader=self._identity))
 
     async def _refusal(self, request: web.Request, *accesses: RequiredAccess) -> web.Response | None:
         """Why a request is refused that takes all of these rights; None if it is not."""

@@ -17,9 +17,9 @@ BAD_PATH = (
 )
 BAD_CYCLE_QUERY = f"{CYCLES} accepts only ?after=NUMBER and limit=NUMBER, which must be non-negative integers"
 NOT_SEEN = "unknown to the scheduler"
-"""Ends the refusal if an object is not known, which tells it from that of an API server without our path."""
+"""Ends the refusal if an object is not known, to distinguish it from that of an API server without this path."""
 NO_PATH_RIGHT = "grant access with a ClusterRole that has nonResourceURLs"
-"""Ends the refusal if a path takes a right, which tells it from that of an API server without our path."""
+"""Ends the refusal if a path takes a right, to distinguish it from that of an API server without this path."""
 LONGEST_PATH = 1024
 """Characters of a path, before it is decoded."""
 _LONGEST_NUMBER = 15
@@ -27,7 +27,7 @@ _LONGEST_NUMBER = 15
 
 
 class ExplainedResource(NamedTuple):
-    """A kind of objects that can be asked about."""
+    """A kind of objects that can be explained."""
 
     group: str
     plural: str
@@ -44,11 +44,11 @@ RESOURCES = {
 }
 """By their names in paths: that of the resource, with its group where there are two of a name."""
 NAMED_IN_CYCLES = (RESOURCES["pods"], RESOURCES["podgroups"])
-"""The kinds of which cycles name objects of all namespaces: whoever may list all of them may know the cycles."""
+"""The kinds of objects that cycles name, in all namespaces: reading cycles takes permission to list all of them."""
 
 
 class Question(NamedTuple):
-    """The object that is asked about."""
+    """The object to explain."""
 
     resource: str
     """One of `RESOURCES`."""
@@ -86,10 +86,10 @@ def parse_path(raw_path: str) -> Question | None:
 
 
 class CycleQuery(NamedTuple):
-    """Which cycles are asked for."""
+    """Which cycles to report."""
 
     after: int = 0
-    """Those that began after the one of this number."""
+    """Those that started after the one of this number."""
     limit: int = 0
     """The newest so many entries; 0: all that are remembered."""
 
@@ -100,7 +100,7 @@ class CycleQuery(NamedTuple):
 
 
 def parse_cycle_query(query: Mapping[str, str]) -> CycleQuery | None:
-    """The cycles that a query asks for; None if it is wrong."""
+    """The parsed query for cycles; None if it is invalid."""
     if not query.keys() <= set(CycleQuery._fields):
         return None
     if not all(

@@ -1,8 +1,8 @@
 """Answers questions about objects between two cycles: before the cluster changes, or after the next cycle.
 
 What a cycle found out is true of the cluster as that cycle left it. So a question is answered at once if nothing has
-changed since, and else at the end of the next cycle, which begins soon for it. So it is for a job that waits, too: the
-cycle tries that job, whom it might skip else, and what it meets is what anybody computes from the objects.
+changed since, and else at the end of the next cycle, which starts soon for it. A question about a waiting job waits for
+a cycle, too: that cycle tries the job even if it would skip it otherwise, so the answer follows from the objects alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONGEST_REST = 5.0
 
 
 QUESTION_PATIENCE = 0.01
-"""Seconds after which a cycle begins for a question that waits for its end, however little has changed."""
+"""Seconds after which a cycle starts for a question that waits for its end, however little has changed."""
 
 
 class TooManyQuestions(Unavailable):
@@ -65,7 +65,7 @@ class Explanations:
     # -- on the event loop
 
     async def answer(self, question: Question) -> LeaderAnswer:
-        """What the scheduler knows of an object; `Unavailable` if it cannot be told now."""
+        """What the scheduler knows of an object; `Unavailable` if it cannot be answered now."""
         if self._waiting >= MOST_QUESTIONS:
             raise TooManyQuestions(f"{MOST_QUESTIONS} requests are already pending; try again")
         self._waiting += 1

@@ -1,4 +1,4 @@
-"""What the leader answers when it is asked about an object: plain data, as JSON."""
+"""The response of the leader to a question about an object: plain data, as JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LeaderAnswer(Struct, frozen=True, rename="camel", omit_defaults=True):
     known: bool = False
     """Whether the object is there, as the scheduler sees the cluster."""
     job: str = ""
-    """The name of the PodGroup that is told of, if it is one."""
+    """The name of the PodGroup, if the object belongs to one."""
     phase: str = ""
     queue: str = ""
     explanation: Diagnosis | None = None
@@ -47,8 +47,8 @@ class LeaderAnswer(Struct, frozen=True, rename="camel", omit_defaults=True):
     remembered: dict[str, dict[str, str]] = {}
     """What plugins remember of it, by plugin."""
     history: History = field(default_factory=History)
-    """What happened to the job, or to the cluster as a whole, since this leader began."""
+    """What happened to the job, or to the cluster as a whole, since this leader started."""
     since: float = 0.0
-    """When it began: it knows of nothing before, in seconds since 1970."""
+    """When the leader started, in seconds since 1970; nothing before is known."""
     lost: str = ""
     """Why the last cycle came to nothing, if it did."""

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from stromboli.scheduler.explain.explain_paths import Question
 
 MOST_REMEMBERED_TEXTS = 16
-"""Texts that a plugin tells about an object."""
+"""Texts of a plugin about an object."""
 LONGEST_REMEMBERED = 500
 """Characters of each of them."""
 MOST_PROMISED_NAMES = 5
 """Nodes or jobs of a promise that are named: as many as in its event."""
 ELSEWHERE = "a job in another namespace"
-"""In place of its name, which events do not tell either."""
+"""In place of its name, which events do not name either."""
 _GROUP_KINDS = {"podgroups": VOLCANO_GROUP, "podgroups.scheduling.k8s.io": KIND}
 _VOLCANO_JOBS = "batch.volcano.sh/"
 
@@ -102,7 +102,7 @@ class ObjectAnswers:
 
 
 def _for_namespace(explanation: Diagnosis | None, namespace: str) -> Diagnosis | None:
-    """An explanation that does not name who holds room in other namespaces."""
+    """A diagnosis that names no jobs of other namespaces."""
     if explanation is None or explanation.closest is None:
         return explanation
     message = _without_others(explanation.message, explanation, namespace)
@@ -110,7 +110,7 @@ def _for_namespace(explanation: Diagnosis | None, namespace: str) -> Diagnosis |
 
 
 def _without_others(text: str, explanation: Diagnosis | None, namespace: str) -> str:
-    """A text without names of jobs in other namespaces, if it tells of the closest domain."""
+    """A text without names of jobs in other namespaces, if it describes the closest domain."""
     closest = explanation.closest if explanation is not None else None
     return text if closest is None else text.replace(closest.text, _closest(closest, namespace).text)
 

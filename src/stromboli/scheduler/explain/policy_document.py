@@ -1,4 +1,4 @@
-"""What the leader tells of its policy: plain data, as JSON."""
+"""What the leader reports about its policy: plain data, as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PluginInForce(Struct, frozen=True, rename="camel", omit_defaults=True):
     arguments: dict[str, Any] = {}
     """By the keys of the configuration file, defaults included."""
     arguments_left_out: bool = False
-    """Whether they are too long to be told."""
+    """Whether they are too long to be reported."""
     switched_off: list[str] = []
     """Its switches that are off, such as `enablePreemptable`."""
 
@@ -74,16 +74,16 @@ class PolicyDocument(Struct, frozen=True, rename="camel", omit_defaults=True):
     text: str = ""
     """As it was loaded, but for passwords."""
     text_left_out: int = 0
-    """Characters of the text that are not told."""
+    """Characters of the text that are left out."""
     actions: list[ActionInForce] = []
     more_actions: int = 0
     tiers: list[list[PluginInForce]] = []
     more_plugins: int = 0
-    """Plugins of further tiers that are not told."""
+    """Plugins of further tiers that are left out."""
     metrics: dict[str, str] = {}
     """Where node usage comes from, without the password."""
     warnings: list[PolicyMessage] = []
     more_warnings: int = 0
     refused: RefusedEdit | None = None
-    """The last edit that was refused, if any was since this leader began."""
+    """The last edit that was refused, if any was since this leader started."""
     set_aside: list[SetAside] = []

@@ -1,4 +1,4 @@
-"""The policy in force as the leader tells it: made in the cycle's thread when it changes, told on the event loop."""
+"""The policy in force as the leader reports it: made in the cycle's thread when it changes, read on the event loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stromboli.scheduling_loop import RefusedPolicy, Scheduler
 
 LONGEST_POLICY_TEXT = 100_000
-"""Characters of the text of a policy that are told."""
+"""Characters of the text of a policy that are reported."""
 MOST_POLICY_ENTRIES = 100
 """Plugins, actions, and orders or scores that are set aside, of each so many."""
 LARGEST_ARGUMENTS = 4096
@@ -63,7 +63,7 @@ class PolicyRecord:
             self._document = policy_document(policy, since, refused, set_aside)
             self._noted = noted
 
-    def told(self) -> PolicyDocument:
+    def document(self) -> PolicyDocument:
         """The document; from any thread. `Unavailable` before the first cycle."""
         document = self._document
         if document is None:
@@ -106,7 +106,7 @@ def policy_document(
 
 
 def _without_secret(policy: Policy) -> str:
-    """The text without the password of a source of node usage: not everybody who may know the policy may know that."""
+    """The text without the password of a source of node usage: it takes other permissions than the policy."""
     secret = policy.metrics.get(_SECRET, "")
     text = _SECRET_LINES.sub(rf"\1 {HIDDEN}", policy.source)
     return HIDDEN if secret and secret in text else text
@@ -133,17 +133,17 @@ def _tiers(policy: Policy) -> list[list[PluginInForce]]:
 
 
 def _plugin(entry: PluginEntry) -> PluginInForce:
-    arguments, left_out = _told_arguments(entry.arguments)
+    arguments, left_out = _shown_arguments(entry.arguments)
     off = [switch for switch, on in entry.switches.items() if not on]
     return PluginInForce(_line(entry.name), arguments, left_out, off)
 
 
 def _action(name: str, arguments: Any) -> ActionInForce:
-    return ActionInForce(_line(name), *_told_arguments(arguments))
+    return ActionInForce(_line(name), *_shown_arguments(arguments))
 
 
-def _told_arguments(arguments: Any) -> tuple[dict[str, Any], bool]:
-    """Arguments as JSON has them, and whether they are too long to be told."""
+def _shown_arguments(arguments: Any) -> tuple[dict[str, Any], bool]:
+    """Arguments as JSON has them, and whether they are too long to be reported."""
     plain = _settings(arguments) if is_dataclass(arguments) else {}
     if len(msgspec.json.encode(plain)) > LARGEST_ARGUMENTS:
         return {}, True

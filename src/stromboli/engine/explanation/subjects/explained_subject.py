@@ -70,7 +70,7 @@ def _lone_pod(outcome: EndedCycle, task: Task) -> JobExplanation:
     )
 
 
-# -- a queue explained after a cycle: its state and shares, what waits in it and why, who runs, who borrows
+# -- a queue explained after a cycle: its state and shares, its waiting and running jobs, and the borrowing queues
 
 
 MOST_JOBS = 10

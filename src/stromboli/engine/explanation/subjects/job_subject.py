@@ -1,4 +1,4 @@
-"""A job explained in full after a cycle: its gate, what is short and where, who holds it; or where it runs."""
+"""A job explained in full after a cycle: its gate, what is short and where, which jobs hold it; or where it runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 MOST_PLACES = 50
 MOST_KINDS = 20
 ROOM_GATES = ("nodes", "topology", "gang", "pipeline", "backfill", "queue-limits", "enqueue")
-"""Gates at which it helps to know where there is room."""
+"""Gates at which it helps to know where there is capacity."""
 
 
 def job_explanation(
@@ -253,15 +253,15 @@ _NAMES = ("PodGroup", "queue", "admission", "gang", "rules", "share", "room")
 def gate_states(job: Job, wait: Diagnosis) -> list[GateState]:
     """All gates; those behind the one that holds it, or that it has not reached, are unknown."""
     holding = _PLACE.get(wait.gate, 6)
-    told = [_group(job), _queue(job), _admission(job), _gang(job)]
+    known = [_group(job), _queue(job), _admission(job), _gang(job)]
     states: list[GateState] = []
     reached = True
     for place, name in enumerate(_NAMES):
         if place == holding:
             states.append(GateState(name, "holds", wait.summary or wait.message))
             reached = False
-        elif place < len(told):
-            passed, text = told[place]
+        elif place < len(known):
+            passed, text = known[place]
             reached = reached and passed
             states.append(GateState(name, "passed" if passed else "unknown", text))
         else:

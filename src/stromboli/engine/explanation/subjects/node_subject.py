@@ -1,4 +1,4 @@
-"""A node explained after a cycle: what it offers and who is on it, who could come, and why nobody does."""
+"""A node explained after a cycle: its resources, its jobs, the jobs that would fit, and what keeps pods away."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 10
 MOST_ASKED = 200
-"""Waiting jobs of which it is asked whether they could come, the most urgent first."""
+"""Waiting jobs that are checked for whether they fit, the most urgent first."""
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 _KEEPS_OUT = ("NoSchedule", "NoExecute")
 

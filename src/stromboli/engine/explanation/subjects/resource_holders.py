@@ -1,4 +1,4 @@
-"""Who holds what is short, until when, and why the policy does not evict them."""
+"""Which jobs hold what is short, until when, and why the policy does not evict them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_JOB = "pods without a job"
 
 
 def holding_tasks(job: Job) -> list[Task]:
-    """Its tasks that hold room on a node."""
+    """Its tasks that hold capacity on a node."""
     statuses = (Status.RUNNING, Status.BOUND, Status.BINDING, Status.RELEASING, Status.UNKNOWN)
     return [task for status in statuses for task in job.by_status[status] if task.node is not None]
 
@@ -72,7 +72,7 @@ def largest_holding_jobs(
 def resource_holders(
     session: Session, waiting: Task, dims: Collection[int], usable: Bools
 ) -> list[ResourceHolder]:
-    """Those who hold most of what is short where the task could run."""
+    """The jobs that hold most of what is short where the task could run."""
     cluster, answers = session.cluster, EvictionAnswers(session, waiting)
     holders = []
     for job, tasks, held in largest_holding_jobs(session, dims, usable, waiting.job)[:MOST_HOLDERS]:

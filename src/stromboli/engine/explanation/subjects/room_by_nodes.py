@@ -1,4 +1,4 @@
-"""Where the pods that wait would have room, and what is short there: by groups of like nodes, and by HyperNode."""
+"""Where waiting pods would have capacity, and what is short there: by groups of like nodes, and by HyperNode."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 MOST_GROUPS = 20
 MOST_HYPER_NODES = 20
 LARGEST_LOOKED_INTO = 256
-"""Nodes of a HyperNode of which it is told who holds what it lacks."""
+"""Nodes of a HyperNode, at most, for which the holders of what it lacks are shown."""
 MOST_KINDS = 20
 """Kinds of pods that are looked at; other pods of a job have none."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingKind:
-    """Pods that wait and are alike, with the nodes that they may use and how many of them each has room for."""
+    """Pods that wait and are alike, with the nodes that they may use and how many of them each has capacity for."""
 
     task: Task
     """The first of them."""
@@ -57,7 +57,7 @@ def waiting_kinds(session: Session, tasks: Sequence[Task]) -> list[WaitingKind]:
 
 
 def node_group_rooms(session: Session, kinds: Sequence[WaitingKind]) -> list[NodeGroupRoom]:
-    """By groups of like nodes, those with most room first."""
+    """By groups of like nodes, those with most capacity first."""
     cluster = session.cluster
     groups: dict[str, list[int]] = {}
     names = NodeGroupNames(cluster)
@@ -98,7 +98,7 @@ def _largest_request(kinds: Sequence[WaitingKind]) -> dict[int, int]:
 
 
 def hyper_node_rooms(session: Session, tasks: Sequence[Task], needed: int) -> list[HyperNodeRoom]:
-    """By HyperNode, those with most room first, lower tiers before higher ones."""
+    """By HyperNode, those with most capacity first, lower tiers before higher ones."""
     tree = session.cluster.hyper_nodes
     if not tree or not tasks:
         return []

@@ -74,7 +74,7 @@ class NotFound(LookupError):
 
 
 class UnknownType(ValueError):
-    """A TYPE/NAME with a type that nobody knows."""
+    """A TYPE/NAME with an unknown type."""
 
 
 def look_up(cluster: Cluster, text: str, namespace: str = "") -> tuple[Found, list[str]]:
