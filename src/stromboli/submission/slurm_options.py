@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from stromboli.submission.bad_request import BadRequest
 
-NODES = "where pods are placed and with whom they share a node is up to the policy of the scheduler"
+NODES = "the policy of the scheduler decides where pods are placed and which pods share a node"
 BINDING = "CPUs and devices are bound by the node, not by the job"
 ACCOUNTS = "there are no accounts: queues divide the cluster, see --queue"
 MAIL = "no mail is sent; `stromboli job wait` tells when it has ended"
