@@ -46,4 +46,13 @@ EVICTIONS = [
         configurations=NO_HARM.format(action="reclaim", fewest_victims="false"),
         clears=Clearing(1.0, exactly=False),
     ),
+    Workload(
+        "E-gangreclaim-2000-queues-50-gangs",
+        "50 queues reclaim for a gang each from 2,000 queues",
+        Sizes(nodes=4000, gangs=50, members=4, running=2000),
+        worlds.guaranteed_queues,
+        False,
+        actions=("enqueue", "allocate", "gangreclaim"),
+        clears=Clearing(5.0, exactly=False),
+    ),
 ]

@@ -68,6 +68,7 @@ TARGETS = {
     "E-gangpreempt-4000n-200-gangs": Target(reach=0.5),
     "E-gangpreempt-4000n-200-gangs-fewest": Target(reach=0.5),
     "E-reclaim-2000-queues-50-gangs": Target(reach=0.3),
+    "E-gangreclaim-2000-queues-50-gangs": Target(reach=2.0),
     "C-capacity-500-queues-500x20-1000n": Target(factor=CORNER),
     "C-drf-preemptable-1000n-50x20": Target(factor=CORNER),
     "C-shuffle-5000n-50000p": Target(factor=CORNER),

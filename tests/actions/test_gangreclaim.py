@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from stromboli.engine.eviction import victim_bundles
 from stromboli.testing import Result, World
 from tests.eviction_policies import SHARES
 from tests.manifests import pod, policy
@@ -72,3 +75,23 @@ def test_no_queue_is_taken_below_its_guarantee_if_no_harm_shall_be_done() -> Non
     new = {"pods": 1, "cpu": 1, "queue": "mine"}
     assert len(run(world_of(sure).job("new", **new), "gang conformance").evicted) == 3
     assert run(world_of(sure).job("new", **new), "gang conformance", doNoHarm=True).evicted == []
+
+
+def test_starving_queues_list_once_what_other_queues_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundles of a job are made when a queue starves, and again only after a gang took from the job."""
+    made: list[str] = []
+
+    def counting(job: Any, *tasks: Any) -> Any:
+        made.append(job.key)
+        return bundles_of(job, *tasks)
+
+    bundles_of = victim_bundles.bundles_of
+    monkeypatch.setattr(victim_bundles, "bundles_of", counting)
+    takers = [f"taker-{number}" for number in range(4)]
+    world = World(nodes="n1 cpu=40", queues=f"theirs; {'; '.join(takers)}")
+    for number in range(20):
+        world.job(f"old-{number}", pods=2, minimum=1, cpu=1, queue="theirs", running_on="n1 n1")
+    for queue in takers:
+        world.job(f"new-{queue}", cpu=1, queue=queue)
+    assert len(run(world).evicted) == 4
+    assert len(made) <= 20 + 2 * 4

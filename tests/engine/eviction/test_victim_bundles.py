@@ -217,7 +217,9 @@ def test_bundles_stay_in_order_while_victims_go_and_come_back(plugin: type[Plugi
         assert sorted(map(id, index.by_job)) == sorted(map(id, jobs))
         held = {job: total_of(task.request for task in running(job)) for job in jobs}
         assert cluster.columns.total(index.held) == total_of(held.values())
-        assert index.losses() == {(job.priority, dominant_share(held[job], session.total)) for job in jobs}
+        assert index.losses(index.by_job) == {
+            (job.priority, dominant_share(held[job], session.total)) for job in jobs
+        }
 
     check()
     for _ in range(3):

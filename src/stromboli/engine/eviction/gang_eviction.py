@@ -47,6 +47,7 @@ from stromboli.model.topology.domain_sums import RowGroups
 from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
+    from stromboli.engine.eviction.victim_candidates import JobVictims
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.session import Session
     from stromboli.engine.waiting.room_waits import WaitGroup
@@ -120,23 +121,34 @@ class GangVictims:
         self.decisive_tier = tiers[0][0] if tiers and in_turn and not reclaims else None
         """The first tier, if what it allows of some victims does not depend on those that come after them."""
         self._candidates = candidates
-        self._known: dict[Hashable, BundleIndex] = {}
+        self._indexes: dict[Hashable, BundleIndex] = {}
 
-    def of(self, task: Task) -> BundleIndex:
-        """The possible victims of a task's job, as of now."""
-        key = (self.session.queue_of(task), self._candidates.key(task))
-        known = self._known.pop(key, None)
-        if known is None:
-            known = BundleIndex(self.session, self._candidates, self._candidates.scope(task))
-        known.update(task)
-        return remember(self._known, key, known)  # not if a plugin failed on the way
+    def index(self, task: Task) -> BundleIndex:
+        """The possible victims for a task, as of now; where they may be in any queue, queues share the index."""
+        scope = self._candidates.scope(task)
+        key = (scope, self._candidates.key(task))
+        index = self._indexes.pop(key, None)
+        if index is None:
+            candidates = self._candidates if scope is not None else self._candidates.of_any_job()
+            index = BundleIndex(self.session, candidates, scope, ordered=not self.reclaims)
+        index.update(task)
+        return remember(self._indexes, key, index)  # not if a plugin failed on the way
+
+    def taken(self, task: Task, index: BundleIndex) -> Mapping[Job, JobVictims]:
+        """The jobs of an index from which a task may take."""
+        if self._candidates.scope(task) is not None:
+            return index.by_job
+        may_take_from = self._candidates.may_take_from
+        return {job: victims for job, victims in index.by_job.items() if may_take_from(task, job)}
 
     def may_help(self, group: WaitGroup) -> bool:
         """Whether jobs that wait for capacity could have it if all possible victims were evicted."""
         columns, task = self.session.cluster.columns, group.task
         if task.job is None or not task.may_preempt:
             return False
-        capacity = slots(task.shape, columns.idle + columns.releasing + self.of(task).held)
+        index = self.index(task)
+        freeable = index.held_by(self.taken(task, index))
+        capacity = slots(task.shape, columns.idle + columns.releasing + freeable)
         return bool(capacity.sum() >= group.needed)
 
 
@@ -190,13 +202,15 @@ class GangVictimSelection:
                 return True
         else:
             domains = domains[:limit]
-        self._index = self._victims.of(self._tasks[0])
-        clearable = domains_with_slots(session, domains, first, self._index.held)[:limit]
+        self._index = self._victims.index(self._tasks[0])
+        self._taken = self._victims.taken(self._tasks[0], self._index)
+        self._freeable = self._index.held_by(self._taken)
+        clearable = domains_with_slots(session, domains, first, self._freeable)[:limit]
         return any(self._evict_in(domain, queue, limits) for limits in self._limits() for domain in clearable)
 
     def _limits(self) -> Iterator[Limits]:
         """Which bundles are considered: with `fewestVictims`, lower priorities and smaller losses first."""
-        losses = self._index.losses() if self._options.fewest_victims else set()
+        losses = self._index.losses(self._taken) if self._options.fewest_victims else set()
         for priority in sorted({priority for priority, _ in losses}):
             lower = {rounded_up(loss) for of_job, loss in losses if of_job <= priority}
             for loss in [*loss_limits(self._share(self._tasks), lower), inf]:
@@ -221,7 +235,7 @@ class GangVictimSelection:
         columns = self._session.cluster.columns
         inside = domain.mask(len(columns))
         available = (columns.idle + columns.releasing)[:, domain.rows]
-        freeable = self._index.held[:, domain.rows]
+        freeable = self._freeable[:, domain.rows]
         if not less_equal(self._need, columns.total((available + freeable).clip(min=0))):
             return False
         capacity = columns.total(available.clip(min=0))
@@ -300,12 +314,12 @@ class GangVictimSelection:
     def _candidates(self, domain: Domain, inside: Bools) -> list[Bundle]:
         """The bundles of jobs in a domain; with `doNoHarm`, a whole bundle includes their tasks elsewhere."""
         if inside.all():
-            return self._index.bundles()
+            return self._index.bundles(self._taken)
         nodes = self._session.cluster.columns.nodes
         here: dict[Job, list[Task]] = {}
         for row in domain.rows.tolist():
             for task in nodes[row].tasks:
-                if task.job is not None and task in self._index:
+                if task.job is not None and task.job in self._taken and task in self._index:
                     here.setdefault(task.job, []).append(task)
         bundles: list[Bundle] = []
         for job, tasks in here.items():

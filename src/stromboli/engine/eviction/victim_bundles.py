@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from stromboli.model.amounts import Amounts, dominant_share, total_of
 from stromboli.model.job import READY_STATUSES
 
 if TYPE_CHECKING:
-    from stromboli.engine.eviction.victim_candidates import VictimCandidates
+    from stromboli.engine.eviction.victim_candidates import JobVictims, VictimCandidates
     from stromboli.engine.session import Session
     from stromboli.model.job import Job, SubJob
     from stromboli.model.queue import Queue
@@ -149,10 +149,17 @@ def only_complete_gangs(bundles: list[Bundle]) -> list[Bundle]:
 
 
 class BundleIndex(VictimIndex):
-    """Possible victims with their bundles in order; only those of jobs that changed are made again."""
+    """Possible victims with their bundles, sorted if `ordered`; only bundles of jobs that changed are made again."""
 
-    def __init__(self, session: Session, candidates: VictimCandidates, scope: Queue | Job | None):
+    def __init__(
+        self,
+        session: Session,
+        candidates: VictimCandidates,
+        scope: Queue | Job | None,
+        ordered: bool = True,
+    ):
         super().__init__(session, candidates, scope)
+        self._ordered = ordered
         self._stale: dict[Job, None] = {}
         self._bundles: dict[Job, list[Bundle]] = {}
         self._losses: dict[Job, tuple[int, float]] = {}
@@ -166,19 +173,19 @@ class BundleIndex(VictimIndex):
         self._stale.update(dict.fromkeys(changed))
         return changed
 
-    def losses(self) -> set[tuple[int, float]]:
+    def losses(self, jobs: Mapping[Job, JobVictims]) -> set[tuple[int, float]]:
         """The priorities of jobs, each with the share of the cluster that such a job may lose at most."""
         self._refresh()
-        for job, victims in self.by_job.items():
+        for job, victims in jobs.items():
             if job not in self._losses:
                 held = total_of(task.request for task in victims.tasks)
                 self._losses[job] = (job.priority, dominant_share(held, self._session.total))
-        return set(self._losses.values())
+        return {self._losses[job] for job in jobs}
 
-    def bundles(self) -> list[Bundle]:
-        """All bundles, in no particular order."""
+    def bundles(self, jobs: Iterable[Job]) -> list[Bundle]:
+        """The bundles of jobs, in no particular order."""
         self._refresh()
-        return [bundle for bundles in self._bundles.values() for bundle in bundles]
+        return [bundle for job in jobs for bundle in self._bundles[job]]
 
     def in_order(self) -> Iterator[Bundle]:
         """All bundles as `order_by_job` has them, as far as they are looked at."""
@@ -189,7 +196,7 @@ class BundleIndex(VictimIndex):
 
     def _refresh(self) -> None:
         """Make the bundles of jobs again whose victims were listed again."""
-        if self._session.rules.job_order_follows_all:
+        if self._ordered and self._session.rules.job_order_follows_all:
             self._clear()
         try:
             for job in list(self._stale):
@@ -207,8 +214,10 @@ class BundleIndex(VictimIndex):
         self._stale = dict.fromkeys(self.by_job)
 
     def _add(self, job: Job, bundles: list[Bundle]) -> None:
-        key = self._session.job_key(job)
-        self._bundles[job], self._keys[job] = bundles, key
+        self._bundles[job] = bundles
+        if not self._ordered:
+            return
+        key = self._keys[job] = self._session.job_key(job)
         for jobs, safe in ((self._with_surplus, True), (self._others, False)):
             if any(bundle.safe is safe for bundle in bundles):
                 insort(jobs, (key, job))
@@ -216,6 +225,8 @@ class BundleIndex(VictimIndex):
     def _remove(self, job: Job) -> None:
         bundles, key = self._bundles.pop(job, ()), self._keys.pop(job, ())
         self._losses.pop(job, None)
+        if not self._ordered:
+            return
         for jobs, safe in ((self._with_surplus, True), (self._others, False)):
             if any(bundle.safe is safe for bundle in bundles):
                 del jobs[bisect_left(jobs, key, key=itemgetter(0))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -42,6 +42,10 @@ class VictimCandidates:
     """The queue or the job in which all candidates for a task are; None: they may be anywhere."""
     one_by_one: bool = False
     """Whether each task of a job may be served by itself."""
+
+    def of_any_job(self) -> VictimCandidates:
+        """The same from all jobs, for an index that tasks share which may take from different jobs."""
+        return replace(self, may_take_from=lambda task, job: True)
 
     def has_any(self, job: Job) -> bool:
         """Whether any task of a job could be a candidate by its status."""
@@ -158,6 +162,10 @@ class VictimIndex:
             len(self._session.journal.rollbacks),
         )
 
+    def held_by(self, jobs: Mapping[Job, JobVictims]) -> Ints:
+        """What the candidates of some jobs that plugins might allow hold on each node."""
+        return self.held if len(jobs) == len(self.by_job) else self._part(jobs, self.held, self._held_by)
+
     def _part(
         self, jobs: Mapping[Job, JobVictims], whole: Ints, sum_up: Callable[[Iterable[JobVictims]], Ints]
     ) -> Ints:
@@ -265,14 +273,15 @@ def queue_ranks(
     def compare(left: Queue, right: Queue) -> int:
         """Below zero if the left queue loses before the right one."""
         order = session.rules.victim_queue_order(left, right, preemptor)
-        if order:
-            return order
-        left_key, right_key = session.queue_key(left), session.queue_key(right)
-        return (left_key < right_key) - (left_key > right_key)
+        return order or (keys[left] < keys[right]) - (keys[left] > keys[right])
 
-    known = {queue for queue in queues if queue is not None}
-    ordered = sorted(known, key=cmp_to_key(compare)) if len(known) > 1 else known
-    return {None: -1, **{queue: place for place, queue in enumerate(ordered)}}
+    known = list(dict.fromkeys(queue for queue in queues if queue is not None))
+    if len(known) > 1:
+        keys = {queue: session.queue_key(queue) for queue in known}
+        known.sort(key=keys.__getitem__, reverse=True)
+        if session.rules.has("victim_queue_order"):
+            known.sort(key=cmp_to_key(compare))
+    return {None: -1, **{queue: place for place, queue in enumerate(known)}}
 
 
 @dataclass(slots=True)

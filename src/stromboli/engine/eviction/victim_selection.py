@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from math import ceil, inf, log2
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -321,8 +320,8 @@ class VictimSelection:
         scope = self._candidates.scope(task)
         index = self._shared.indexes.pop((scope, kind), None)
         if index is None:
-            of_any_job = replace(self._candidates, may_take_from=lambda task, job: True)
-            index = VictimIndex(self.session, of_any_job, scope, whole_queues=scope is None)
+            candidates = self._candidates.of_any_job()
+            index = VictimIndex(self.session, candidates, scope, whole_queues=scope is None)
         index.update(task, may)
         return remember(self._shared.indexes, (scope, kind), index)  # not if a plugin failed on the way
 
