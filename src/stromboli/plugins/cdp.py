@@ -12,7 +12,7 @@ from stromboli.model.task import Task
 
 
 class Cdp(Plugin):
-    """Cool-down protection: spares running tasks for the time that their pods ask for, from scheduling on."""
+    """Cool-down protection: spares running tasks for the time that their pods request after scheduling."""
 
     name = "cdp"
 
@@ -26,7 +26,7 @@ class Cdp(Plugin):
 
     @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
-        """Volcano's gang-aware actions do not ask."""
+        """Volcano's gang-aware actions ignore it."""
         return self._past_cooldown(candidates) if eviction.kind == "consolidate" else None
 
     def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:

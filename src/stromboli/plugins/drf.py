@@ -32,7 +32,7 @@ EPSILON = 1e-6
 
 
 class Drf(Plugin):
-    """The job with the smaller dominant share comes first, and may take from one with a larger."""
+    """The job with the smaller dominant share comes first, and may preempt one with a larger share."""
 
     name = "drf"
 
@@ -64,7 +64,7 @@ class Drf(Plugin):
 
 
 class HierarchicalDrf(Drf):
-    """DRF along the paths that queues are annotated with."""
+    """DRF along the paths in the annotations of queues."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._tree: JobTree | None = None
@@ -159,7 +159,7 @@ class JobTree:
 
     @contextmanager
     def holding(self, job: Job, more: Vector) -> Iterator[None]:
-        """Let a job hold that much more, or less, within a `with`."""
+        """Change what a job holds by an amount, within a `with`."""
         leaf = self._leaves.get(job)
         before = leaf.held if leaf is not None else {}
         self.set_held(job, plus(before, more))
@@ -169,12 +169,12 @@ class JobTree:
             self.set_held(job, before)
 
     def _compute_free_dims(self) -> set[int]:
-        """The resources of which something is free."""
+        """The resources with a free amount."""
         used, total = self._used, self._total
         return {dim for dim in positive_dimensions(total) if used.get(dim, 0) < total[dim]}
 
     def _update(self) -> None:
-        """Update all nodes, children first; without recursion, as a path may be of any length."""
+        """Update all nodes, children first; without recursion, since paths may be long."""
         nodes = [self.root]
         for node in nodes:
             nodes.extend(node.children.values())
@@ -209,7 +209,7 @@ class TreeNode:
         return leaf
 
     def is_saturated(self, free_dims: set[int]) -> bool:
-        """Whether a job has all it requests of some resource, or requests a resource of which nothing is free."""
+        """Whether a job holds its whole request of some resource, or requests a resource without a free amount."""
         return any(
             self.request.get(dim, 0) != 0
             and (self.held[dim] >= self.request.get(dim, 0) or dim not in free_dims)
@@ -228,7 +228,7 @@ class TreeNode:
 
 
 def path_of(queue: Queue) -> tuple[list[str], list[float]]:
-    """A queue's path and the weight of each step; a step without a usable weight has weight 1.
+    """A queue's path and the weight of each step; a step without a valid weight has weight 1.
 
     A path ends after `MAX_QUEUE_DEPTH` steps, as a move of a task updates all of them.
     """

@@ -131,7 +131,7 @@ def session_message(cluster: Cluster, jobs: Iterable[Job]) -> Json:
 
 
 class Predicate(Struct):
-    """Why a node cannot take a task (empty: it can), and a code: 2 if evictions could help."""
+    """Why a node cannot accept a task (empty: it can), and a code: 2 if evictions could help."""
 
     status: str = ""
     code: int = 0
@@ -152,7 +152,7 @@ class Victims(Struct):
 
 
 class VoteResponse(Struct):
-    """1 for, -1 against, 0 neither."""
+    """1 for, -1 against, 0 no vote."""
 
     status: int = 0
 
@@ -180,13 +180,13 @@ T = TypeVar("T")
 CURABLE = 2
 """The code of a refusal that evictions could resolve."""
 MAX_LENGTH = 500
-"""Characters of a reason that users are shown."""
+"""Maximum characters of a reason in messages."""
 _HELD = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING, Status.BOUND, Status.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderArguments:
-    """Where the server is, what it is asked (a path below its address for each question), and how far it is trusted."""
+    """The address of the server, the path of each request below it, and whether failures are ignored."""
 
     url: str = arg("extender.urlPrefix", "", "The address of the server.")
     timeout: str = arg(
@@ -442,7 +442,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class ExtenderFailed(Exception):
-    """The extender gave no valid response; says why."""
+    """The extender gave no valid response; the text is the reason."""
 
 
 class ExtenderClient:
@@ -453,13 +453,13 @@ class ExtenderClient:
         self._timeout = timeout
 
     def begin(self, post: Post, clock: Callable[[], float]) -> None:
-        """A new cycle: earlier failures do not count."""
+        """Start a cycle: earlier failures do not count."""
         self._post, self._clock = post, clock
         self._failures = 0
         self._left = BUDGET
 
     def call(self, verb: str, request: Any, kind: type[T]) -> T:
-        """Send a request and decode the response; `ExtenderFailed` if there is none of this type."""
+        """Send a request and decode the response; raises `ExtenderFailed` without one of this type."""
         body = self._send(verb, request)
         try:
             response = msgspec.json.decode(body, type=kind)
@@ -469,7 +469,7 @@ class ExtenderClient:
         return response
 
     def notify(self, verb: str, message: Any) -> None:
-        """Send something whose response does not matter."""
+        """Send a request whose response does not matter."""
         self._send(verb, message)
         self._failures = 0
 

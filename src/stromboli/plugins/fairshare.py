@@ -33,13 +33,13 @@ from stromboli.policy.arguments import arg, arg_map
 
 
 MAX_GAP = 600.0
-"""Seconds between two cycles (or a save and a restart) that count at most."""
+"""Maximum seconds between two cycles (or a save and a restart) that count."""
 
 Number = Annotated[float, Meta(ge=0, le=1e18)]
 
 
 class UsageRecord(NamedTuple):
-    """Usage at a moment, and the share of the cluster that is held since."""
+    """Usage at a moment, and the share of the cluster that is held since then."""
 
     usage: Number
     at: Number
@@ -59,7 +59,7 @@ class QueueHistory(TypedDict):
 
 
 class Memory(TypedDict):
-    """What is kept between cycles: when the last one was, and the history of each queue."""
+    """Data that is kept between cycles: the time of the last one, and the history of each queue."""
 
     at: Number | None
     queues: dict[str, QueueHistory]
@@ -97,7 +97,7 @@ class Decay:
         return self._usage_after(record, elapsed, elapsed)
 
     def at(self, record: UsageRecord, now: float, share: float) -> UsageRecord:
-        """The record at this moment, from which on another share is held."""
+        """The record at this moment, with another share from now on."""
         return UsageRecord(rounded(self.usage(record, now)), now, share)
 
     def across_gap(self, record: UsageRecord, last: float, now: float) -> UsageRecord:
@@ -120,9 +120,9 @@ log = logging.getLogger(__name__)
 
 MAX_NAME_LENGTH = 253
 MAX_REPORTED = 10
-"""Users of a queue whose usage is told."""
+"""Maximum users of a queue whose usage is reported."""
 REORDER_STEP = 1 / 4, 0.01
-"""By how much, relative to itself or to the cluster, a share changes before the user's jobs are ordered again."""
+"""The change of a share, relative to itself or to the cluster, after which the user's jobs are ordered again."""
 
 
 def _not_weights(weights: Mapping[str, float]) -> str | None:
@@ -131,7 +131,7 @@ def _not_weights(weights: Mapping[str, float]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FairshareArguments:
-    """Who counts as one user, how fast usage is forgotten, and who may have more."""
+    """What counts as one user, how fast usage decays, and the weights of users."""
 
     user_key: str = arg(
         "userKey",
@@ -206,7 +206,7 @@ class Fairshare(Plugin):
                 self._reorder_jobs(account)
 
     def _reorder_jobs(self, account: Account) -> None:
-        """Order a user's waiting jobs again, if there are other users: in steps, as all of them move at once."""
+        """Order a user's pending jobs again, if there are other users: in steps, since all of them move at once."""
         share, (part, most) = self._share(account), REORDER_STEP
         if abs(share - account.share) > min(part * account.share, most) and not self._accounts.is_only_user(
             account
@@ -296,7 +296,7 @@ class Fairshare(Plugin):
     # -- history
 
     def _load_memory(self, memory: dict[str, Any]) -> bool:
-        """Load the history from the cluster's memory; whether it is another than before."""
+        """Load the history from the cluster's memory; true if it changed."""
         stored = memory.get(self.name)
         if stored is self._memory:
             return False
@@ -310,7 +310,7 @@ class Fairshare(Plugin):
         return True
 
     def _advance(self, now: float) -> None:
-        """Note the time, and shorten the time since the last cycle if it does not count in full."""
+        """Record the time, and shorten the time since the last cycle if it does not count in full."""
         last, self._memory["at"] = self._memory["at"], now
         if last is None or is_continuous(last, now):
             return
@@ -350,7 +350,7 @@ class Fairshare(Plugin):
         return history["whole"] if account.user is None else history["users"].get(account.user, NO_USAGE)
 
     def _update_record(self, account: Account, session: Session) -> None:
-        """If an account holds another share than before, record its usage up to now."""
+        """If the share of an account changed, record its usage up to now."""
         share = rounded(self._share(account))
         record = self._record_of(account)
         if share == record.share:
@@ -379,7 +379,7 @@ class Fairshare(Plugin):
         return history["whole"].share > 0 and age >= MAX_GAP
 
     def _record_undo(self, session: Session, queue: str) -> None:
-        """Restore the history if the cycle is lost after all."""
+        """Restore the history if the cycle fails after all."""
         queues = self._memory["queues"]
         history = queues.get(queue)
         session.restore_if_lost(queues, queue, copy_of(history) if history else None)
@@ -488,7 +488,7 @@ class Accounts:
 MAX_USERS = 256
 MAX_BYTES = 16 * 1024
 MAX_IDLE_USERS = 10_000
-"""Users who hold nothing and are kept between saves, per queue."""
+"""Maximum users without holdings that are kept between saves, per queue."""
 NEGLIGIBLE = 1e-6
 """Smaller usage is dropped: a whole cluster for a microsecond."""
 
@@ -530,7 +530,7 @@ def to_annotation(history: QueueHistory, now: float) -> str:
 
 
 def from_annotation(text: str, decay: Decay, now: float) -> QueueHistory:
-    """The history in an annotation, brought up to now; `ValueError` if it is invalid."""
+    """The history in an annotation, brought up to now; raises `ValueError` if it is invalid."""
     if len(text) > MAX_BYTES or len(text.encode()) > MAX_BYTES:
         raise ValueError(f"longer than {MAX_BYTES} bytes")
     saved = msgspec.json.decode(text, type=Saved)

@@ -56,7 +56,7 @@ def _covers(value: float) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FgdArguments:
-    """Which tasks count as typical, and how the score is made of the fragmentation."""
+    """The typical tasks, and how the score is derived from the fragmentation."""
 
     weight: int = arg("fgd.weight", 1, "How much the score counts; 0 switches it off.", check=at_least(0))
     tasks: tuple[Mapping[str, object], ...] = arg(
@@ -99,7 +99,7 @@ class FgdArguments:
 
 
 def listed_tasks(tasks: tuple[Mapping[str, object], ...]) -> Counter[TypicalTask]:
-    """The tasks of a list, with how many there are of each; ValueError for what is none."""
+    """The tasks of a list, with the count of each; raises ValueError for an invalid one."""
     counts: Counter[TypicalTask] = Counter()
     for place, task in enumerate(tasks):
         if unknown := sorted(task.keys() - {"cpu", "gpus", "gpuMilli", "models", "count"}):
@@ -144,7 +144,7 @@ def _models(value: object, place: int) -> GpuModels:
 
 
 MAX_SCORES = 512
-"""Demands whose scores are remembered at a time; a bound on memory, not on what may be scheduled."""
+"""Maximum demands whose scores are cached; a bound on memory, not on what may be scheduled."""
 
 
 class Fgd(Plugin):
@@ -158,7 +158,7 @@ class Fgd(Plugin):
         super().__init__(arguments, switches)
         self._typical = most_frequent(listed_tasks(arguments.tasks), arguments.covered)
         self._counted = -1
-        """How many tasks there were when they were counted last."""
+        """The number of tasks when they were last counted."""
         self._next_count = 0.0
         self._gpus: GpuColumns | None = None
         self._scores: OrderedDict[GpuDemand, FragmentationScores] = OrderedDict()
@@ -175,7 +175,7 @@ class Fgd(Plugin):
             self._count_tasks(session)
 
     def _count_tasks(self, session: Session) -> None:
-        """Count tasks anew where their number has changed by a tenth, or after a while."""
+        """Count tasks again if their number has changed by a tenth, or after some time."""
         count = len(session.cluster.tasks)
         if 10 * abs(count - self._counted) <= self._counted and not session.has_come(self._next_count):
             return
@@ -231,7 +231,7 @@ class Fgd(Plugin):
         return nodes.pick(scores.values)
 
     def card_order(self, task: Task, node: Node, cards: NodeCards) -> Sequence[int] | None:
-        """The best GPU where it takes one; else, and after it, those with the least that is free."""
+        """The best GPU if the task needs one; otherwise, and after it, those with the least free capacity."""
         demand, free = self._demands.of(task), free_shares(cards)
         order = sorted(range(len(free)), key=lambda index: (free[index], index))
         if demand.gpus == 1 and node.row >= 0:
@@ -249,14 +249,14 @@ ROUNDED_TO = 6
 
 
 class GradientScore:
-    """Turns what is no longer lost into points, and adds those of the best fit."""
+    """Converts the reduced fragmentation into points, and adds those of the best fit."""
 
     def __init__(self, nodes: NodeFragmentation, arguments: FgdArguments):
         self.nodes = nodes
         self.arguments = arguments
 
     def points(self, gain: Floats) -> Floats:
-        """A score from 0 to 100 for so many thousandths of a GPU that are no longer lost."""
+        """A score from 0 to 100 for the thousandths of a GPU that are no longer lost."""
         score = 100 * (1 / (1 + np.exp(-gain / 1000)))
         if self.arguments.published:
             return np.floor(score)
@@ -276,7 +276,7 @@ class GradientScore:
 
 
 class FragmentationScores:
-    """The score of each node for a demand, and which of its GPUs is the best for a part of one."""
+    """The score of each node for a demand, and its best GPU for a part of one."""
 
     def __init__(self, score: GradientScore, demand: GpuDemand):
         self._gradient = score
@@ -287,7 +287,7 @@ class FragmentationScores:
         self.cards: Ints = np.zeros(0, dtype=np.int64)
 
     def update(self) -> None:
-        """Score the nodes again that changed since the last time."""
+        """Score nodes that changed since the last call again."""
         self._nodes.update()
         gpus = self._nodes.gpus
         changed = gpus.changes.since(self._position)
@@ -309,12 +309,12 @@ class FragmentationScores:
         self.values[rows] = best + self._gradient.best_fit(demand, rows, asked)
 
     def _points(self, rows: Ints, left: Ints) -> Floats:
-        """Points of nodes on which so much of each GPU is left once the task is there."""
+        """Points of nodes by what is left of each GPU with the task."""
         cpu = self._nodes.gpus.cpu[rows] - self._demand.cpu
         return self._gradient.points(self._nodes.values[rows] - self._nodes.of(rows, cpu, left))
 
     def _taken(self, free: Ints, asked: Ints) -> Ints:
-        """What is left of GPUs once so many of them gave so much, those with the least free first."""
+        """What is left of GPUs after taking a part of some of them, those with the least free first."""
         if not self._demand.gpus:
             return free
         places = np.arange(free.shape[1])
@@ -325,7 +325,7 @@ class FragmentationScores:
         return np.where(fitting & (rank < self._demand.gpus), free - asked[:, None], free)
 
     def _best_gpus(self, rows: Ints, asked: Ints) -> Floats:
-        """The best score over the GPUs of nodes that have enough free; remembers which GPU it is."""
+        """The best score over the GPUs of nodes with enough free; records the GPU."""
         free = self._nodes.gpus.free[rows]
         trials = (free >= asked[:, None]) & ~_repeats(free)
         node, card = np.nonzero(trials)
@@ -342,14 +342,14 @@ class FragmentationScores:
         return scores
 
     def _preference(self, node: Ints, card: Ints, points: Floats, free: Ints) -> Ints:
-        """Trials node by node, the best GPU first: of equals the lowest or, in production, that with the least free."""
+        """Trials node by node, the best GPU first: among equals the lowest or, in production, the fullest."""
         if self._gradient.arguments.published:
             return np.lexsort((card, -points, node))
         return np.lexsort((card, free[node, card], -points, node))
 
 
 def _repeats(free: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Where a GPU has as much free as one before it on the same node: it would come to the same."""
+    """Where a GPU has as much free as one before it on the same node, so that the result is the same."""
     width = free.shape[1]
     earlier = np.tri(width, k=-1, dtype=bool)
     same = (free[:, :, None] == free[:, None, :]) & earlier

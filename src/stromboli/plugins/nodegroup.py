@@ -33,7 +33,7 @@ _NO_GROUPS = NodeGroupAffinity()
 
 @dataclass(frozen=True, slots=True)
 class NodeGroupArguments:
-    """How nodes without a group and the order of preferred groups are taken."""
+    """How nodes without a group and the order of preferred groups are handled."""
 
     strict: bool = arg("strict", True, "Whether a queue without affinity may use no node at all.")
     ordered: bool = arg("enablePreferredOrder", False, "Whether the first preferred group is the best one.")
@@ -57,7 +57,7 @@ class Membership(NamedTuple):
     excluded: tuple[str, ...]
     avoided: tuple[str, ...]
     limits: Limits | None
-    """None where the annotation cannot be read."""
+    """None if the annotation is invalid."""
 
     @property
     def unset(self) -> bool:
@@ -90,7 +90,7 @@ class NodeGroup(Plugin):
     def __init__(self, arguments: NodeGroupArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self.allocated: Totals = {}
-        """What is allocated or pipelined, by queue and group; only of queues that have limits."""
+        """Allocated and pipelined amounts, by queue and group; only for queues with limits."""
         self._held: dict[Job, Totals] = {}
         self._memberships: dict[str, Membership] = {}
         self._groups: dict[str, str] = {}
@@ -114,7 +114,7 @@ class NodeGroup(Plugin):
             self._recount(job)
 
     def _regroup(self, session: Session) -> bool:
-        """Update which node is in which group; whether that changed."""
+        """Update the group of each node; true if any changed."""
         before, key = self._groups, names.NODE_GROUP_NAME
         nodes = session.cluster.columns.nodes
         self._groups = {node.name: node.labels[key] for node in nodes if key in node.labels}
@@ -170,7 +170,7 @@ class NodeGroup(Plugin):
         )
 
     def _affinity(self, queue: Queue) -> QueueAffinity | None:
-        """The queue's own affinity; in a hierarchy, where it has none, that of its nearest ancestor."""
+        """The queue's own affinity; in a hierarchy, if it has none, that of its nearest ancestor."""
         queues, visited = self.session.cluster.queues, set[str]()
         ancestor: Queue | None = queue
         while ancestor is not None and ancestor.object is not None and ancestor.name not in visited:
@@ -261,7 +261,7 @@ def _shift(totals: Totals, key: tuple[str, str], request: Mapping[int, float], s
 
 
 def _limits(text: str) -> Limits | None:
-    """Limits from a queue's annotation: resource lists by group; none where it cannot be read."""
+    """Limits from a queue's annotation: resource lists by group; none if it is invalid."""
     if not text:
         return ()
     try:

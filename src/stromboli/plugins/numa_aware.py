@@ -44,7 +44,7 @@ _STRICT = ("restricted", "single-numa-node")
 
 
 def fewer_cpus(ledger: CpuLedger, policy: str, asked: int) -> Remedy:
-    """Of a pod with a container for which no NUMA nodes have so many CPUs left."""
+    """The remedy for a container without NUMA nodes that have enough CPUs left."""
 
     def text(task: Task) -> str:
         return _text(ledger, policy, asked, in_numbers=False)
@@ -75,7 +75,7 @@ def _text(ledger: CpuLedger, policy: str, asked: int, in_numbers: bool) -> str:
 
 
 def _most(ledger: CpuLedger, nodes: Iterable[str], free: bool) -> tuple[int, str]:
-    """The CPUs of the NUMA node that has the most of them, or the most free, and its node."""
+    """The CPUs of the NUMA node with the most CPUs, or the most free ones, and its node."""
     most = ((_most_of_node(ledger, name, free), name) for name in nodes)
     return max(most, default=(0, ""), key=lambda each: each[0])
 
@@ -104,7 +104,7 @@ NAME_LENGTH = 63
 
 
 class Ask(NamedTuple):
-    """All that is read of a task: its policy, and its containers with the CPUs that each gets for itself."""
+    """What is read of a task: its policy, and its containers with their exclusive CPUs."""
 
     policy: str
     containers: tuple[tuple[str, int], ...]
@@ -118,13 +118,13 @@ class Ask(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """The CPUs for a pod on one node, or why it cannot have any."""
+    """The CPUs for a pod on one node, or why it cannot have them."""
 
     cpus: int = 0
     refusal: str = ""
     remedy: Remedy = NO_REMEDY
     asked: int | None = None
-    """The CPUs of the container for which there are too few."""
+    """The CPUs of the container for which too few are left."""
 
 
 PASSES = Assignment()
@@ -158,7 +158,7 @@ def assign(ask: Ask, cpus: NodeCpus, free: int | None) -> Assignment:
 
 
 def _cpus_for(topology: CpuTopology, hint: Hint, available: int, request: int) -> int:
-    """CPUs of the NUMA nodes of the hint first, the rest from anywhere; none at all if there are not enough."""
+    """CPUs of the NUMA nodes of the hint first, others after them; none at all if there are not enough."""
     near = sum(cpus for number, cpus in topology.numa.items() if hint.mask >> number & 1) & available
     aligned = take_cpus(topology, near, min(near.bit_count(), request))
     if aligned is None:
@@ -183,7 +183,7 @@ class Hint(NamedTuple):
 
 
 def best_hint(policy: str, topology: CpuTopology, free: int | None, request: int) -> Hint:
-    """The NUMA nodes for so many of the free CPUs; without a whole number of CPUs to look for, any will do."""
+    """The NUMA nodes for a number of free CPUs; without a whole number of CPUs, any."""
     everything = sum(1 << number for number in topology.numa)
     if not request or free is None:
         return Hint(everything, everything > 0)
@@ -203,7 +203,7 @@ def admits(policy: str, hint: Hint) -> bool:
 
 
 def _available(topology: CpuTopology, free: int) -> dict[int, int]:
-    """The free CPUs of each NUMA node. # quirk: spec 04 7: CPUs of which nothing is known count for NUMA node 0."""
+    """The free CPUs of each NUMA node. # quirk: spec 04 7: unknown CPUs count for NUMA node 0."""
     available = {number: (cpus & free).bit_count() for number, cpus in topology.numa.items()}
     if 0 in available:
         available[0] += (free & ~topology.cpus).bit_count()
@@ -211,7 +211,7 @@ def _available(topology: CpuTopology, free: int) -> dict[int, int]:
 
 
 def _fewest(counts: Mapping[int, int], request: int) -> int:
-    """How many NUMA nodes it takes at least to have so many CPUs; 0 if all together have not."""
+    """The minimum number of NUMA nodes with enough CPUs; 0 if all together have too few."""
     total = 0
     for size, count in enumerate(sorted(counts.values(), reverse=True), start=1):
         total += count
@@ -221,7 +221,7 @@ def _fewest(counts: Mapping[int, int], request: int) -> int:
 
 
 def _first_set(counts: Mapping[int, int], size: int, request: int) -> int:
-    """The lowest mask of so many NUMA nodes that have so many CPUs together; 0 if none has."""
+    """The lowest mask of a number of NUMA nodes with enough CPUs together; 0 if there is none."""
     numbers, mask = sorted(counts), 0
     if not _can_serve(counts, numbers, size, request):
         return 0
@@ -235,7 +235,7 @@ def _first_set(counts: Mapping[int, int], size: int, request: int) -> int:
 
 
 def _can_serve(counts: Mapping[int, int], numbers: list[int], size: int, request: int) -> bool:
-    """Whether any so many of these NUMA nodes have so many CPUs together."""
+    """Whether some of these NUMA nodes, of the given number, have enough CPUs together."""
     largest = sorted((counts[number] for number in numbers), reverse=True)[:size]
     return len(largest) == size and sum(largest) >= request
 
@@ -274,7 +274,7 @@ class NumaAware(Plugin):
         return self._ask(task)
 
     def _ask(self, task: Task) -> Ask | None:
-        """What a task asks of the CPUs of a node; none if this plugin has no part in placing it."""
+        """What a task requests of the CPUs of a node; none if this plugin does not concern it."""
         policy = task.annotations.get(names.NUMA_TOPOLOGY_POLICY, "")
         key = (task.shape, policy)
         if key not in self._asks:
@@ -358,13 +358,13 @@ def _fewer_is_better(task: Task, nodes: Nodes, raw: Column, candidates: Column) 
 
 
 REMEMBERED_STATES = 65_536
-"""States of nodes whose assignments are remembered; a bound on memory."""
+"""Maximum states of nodes whose assignments are cached."""
 
 
 class NodeVerdicts:
-    """For one ask, why each node refuses it and how many NUMA nodes it would touch; only changed nodes are asked again.
+    """For one ask, the refusal of each node and the number of NUMA nodes used; only changed nodes are evaluated again.
 
-    Nodes with the same CPUs, of which the same are free, share their assignment.
+    Nodes with the same CPUs, the same ones free, share their assignment.
     """
 
     def __init__(self, cluster: Cluster, ask: Ask):
@@ -378,10 +378,10 @@ class NodeVerdicts:
         """What would help, by the code of the refusal."""
         self.codes: Ints = np.zeros(0, dtype=np.int64)
         self.touched: Ints = np.zeros(0, dtype=np.int64)
-        """How many NUMA nodes the CPUs of the pod would come from, by node."""
+        """The number of NUMA nodes that the CPUs of the pod would belong to, by node."""
 
     def follow(self) -> None:
-        """Look at the nodes that changed since the last call."""
+        """Evaluate the nodes that changed since the last call."""
         columns, ledger = self._cluster.columns, self._cluster.cpus
         changed = ledger.changes.since(self._position) if columns.layout == self._layout else None
         if changed is None:
@@ -423,7 +423,7 @@ class NodeVerdicts:
         return code
 
     def remedy(self, assignment: Assignment) -> Remedy:
-        """What would help where a node refuses."""
+        """What would help if a node refuses."""
         if assignment.asked is None:
             return assignment.remedy
         return fewer_cpus(self._cluster.cpus, self._ask.policy, assignment.asked)

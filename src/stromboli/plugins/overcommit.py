@@ -50,14 +50,12 @@ class Overcommit(Plugin):
         if dirty.everything:
             self.inqueue, self._reserved = {}, {}
         for job in self._jobs.opening(session.needs, dirty):
-            # quirk: spec 03 11: in full, whatever already runs
+            # quirk: spec 03 11: in full, even if parts already run
             self._reserve(job, session.needs.reserved(job, in_full=True) if job.visible else {})
         columns = session.cluster.columns
         if dirty.everything or columns.clock != self._clock:
             self._clock = columns.clock
-            used = minus(
-                session.total, columns.free
-            )  # a node that holds more than it has takes nothing off others
+            used = minus(session.total, columns.free)  # an overbooked node does not reduce other nodes
             self.idle = minus(times(session.total, self.arguments.factor), used)
 
     def job_enqueueable(self, job: Job) -> Vote:

@@ -23,7 +23,7 @@ class Pdb(Plugin):
     def __init__(self, arguments: object, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self._budgets: dict[str, list[PodDisruptionBudget]] = {}
-        """By namespace; only those that select something."""
+        """By namespace; only budgets that select pods."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         if dirty.everything or dirty.objects:
@@ -39,7 +39,7 @@ class Pdb(Plugin):
         return self._allowed(_labelled(candidates))
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
-        """Volcano's gang-aware actions do not ask for budgets."""
+        """Volcano's gang-aware actions ignore budgets."""
         return self._allowed(candidates) if eviction.kind == "consolidate" else None
 
     def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
@@ -52,7 +52,7 @@ class Pdb(Plugin):
         return self._allowed(tasks)
 
     def _allowed(self, tasks: list[Task]) -> list[Task]:
-        """Tasks that may be evicted together, in order; a refused one counts against its budgets all the same."""
+        """Tasks that may be evicted together, in order; even a refused one counts against its budgets."""
         left: dict[str, int] = {}
         allowed = []
         for task in tasks:
@@ -70,7 +70,7 @@ def _labelled(candidates: list[Task]) -> list[Task]:
 
 
 def _protects(budget: PodDisruptionBudget, task: Task) -> bool:
-    """Whether a budget counts a task; one whose disruption is under way is counted already."""
+    """Whether a budget counts a task; one that is being disrupted is already counted."""
     return matches_labels(budget.spec.selector, task.label_set.labels) and (
         task.name not in budget.status.disrupted_pods
     )

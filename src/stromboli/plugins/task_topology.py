@@ -54,28 +54,28 @@ class RoleAffinities:
     liked: set[tuple[str, str]] = field(default_factory=set)
     """The pairs of roles that belong together; a role may be paired with itself."""
     shunned: set[tuple[str, str]] = field(default_factory=set)
-    """The pairs of roles that belong apart."""
+    """The pairs of roles with anti-affinity."""
     priority: dict[str, int] = field(default_factory=dict)
-    """How much the placement of each role is restricted; roles without any relation are not here."""
+    """How much the placement of each role is restricted; roles without a relation are absent."""
     order: dict[str, int] = field(default_factory=dict)
-    """Higher for roles that are to be placed earlier."""
+    """Higher for roles to be placed earlier."""
 
     def rank(self, role: str) -> tuple[int, int]:
-        """The sort key of a role: by the order that the user gave, then by its priority."""
+        """The sort key of a role: the order in the annotation, then its priority."""
         return (-self.order.get(role, 0), -self.priority.get(role, 0))
 
     def affinity(self, role: str, other: str) -> int:
-        """How much a task of a role is drawn to one of another role."""
+        """The affinity of a task of one role to a task of another role."""
         pair = (role, other)
         return (pair in self.liked) - (pair in self.shunned)
 
     def anti_affinity(self, role: str, others: Mapping[str, int]) -> int:
-        """How much a task of a role shuns these many of each role: zero or less."""
+        """The anti-affinity of a task of a role to counts of each role: zero or less."""
         return -sum(count for other, count in others.items() if (role, other) in self.shunned)
 
 
 def read_affinities(annotations: Mapping[str, str], roles: Collection[str]) -> RoleAffinities:
-    """The affinities of a PodGroup with these roles; `BadRoleList` says what is wrong with an annotation."""
+    """The affinities of a PodGroup with these roles; raises `BadRoleList` with the reason for an invalid annotation."""
     affinities = RoleAffinities()
     for key, pairs, alone, among_others in (
         (AFFINITY, affinities.liked, _SELF, _INTER),
@@ -126,24 +126,24 @@ def role_of(task: Task) -> str:
 
 
 class Bucket:
-    """Tasks that are meant for one node."""
+    """Tasks intended for one node."""
 
     __slots__ = ("bound_on", "drawn", "index", "load", "requests", "size", "unbound")
 
     def __init__(self, index: int):
         self.index = index
         self.drawn: Counter[str] = Counter()
-        """How much each role is drawn to it."""
+        """The affinity of each role to it."""
         self.load = 0.0
-        """What its tasks without a node ask for: milli-CPUs, MiB and amounts of other resources, all added."""
+        """The request of its tasks without a node: milli-CPUs, MiB and amounts of other resources, all added."""
         self.size = 0
-        """How many tasks it has."""
+        """The number of its tasks."""
         self.unbound: dict[str, Task] = {}
         """Its tasks without a node, by uid."""
         self.bound_on: Counter[Node] = Counter()
-        """How many of its tasks are on each node."""
+        """The number of its tasks on each node."""
         self.requests: Requests | None = None
-        """What its tasks ask for, once somebody has asked."""
+        """The requests of its tasks, computed on first use."""
 
     def add(self, task: Task) -> None:
         self.size += 1
@@ -170,7 +170,7 @@ class Bucket:
             self.requests = None
 
     def displaced(self, task: Task, available: Ints) -> Ints:
-        """By node, how many other tasks without a node have to be left out, by uid, so that the rest fits."""
+        """By node, the number of other tasks without a node to leave out, by uid, so that the remaining ones fit."""
         if self.requests is None:
             self.requests = Requests(self.unbound)
         dims, others = self.requests.dims, self.requests.of_others(task)
@@ -184,14 +184,14 @@ class Bucket:
 
 
 class Requests:
-    """What tasks without a node ask for, as a matrix: it is made once, and who gets a node is marked."""
+    """Requests of tasks without a node, as a matrix: it is built once, and tasks that get a node are marked."""
 
     __slots__ = ("_amounts", "_places", "_waiting", "dims")
 
     def __init__(self, tasks: Mapping[str, Task]):
         asked = {CPU, MEMORY}.union(*(task.request for task in tasks.values()))
         self.dims = sorted(asked)
-        """The resources that they ask for."""
+        """The resources that they request."""
         self._places = {uid: place for place, uid in enumerate(sorted(tasks))}
         self._amounts: Ints = np.zeros((len(tasks), len(self.dims)), dtype=np.int64)
         for uid, place in self._places.items():
@@ -199,14 +199,14 @@ class Requests:
         self._waiting: Bools = np.ones(len(tasks), dtype=bool)
 
     def mark(self, task: Task, waiting: bool) -> bool:
-        """Note whether a task waits for a node; whether it is one of these tasks."""
+        """Mark whether a task has no node; true if it is one of these tasks."""
         place = self._places.get(task.uid)
         if place is not None:
             self._waiting[place] = waiting
         return place is not None
 
     def of_others(self, task: Task) -> Ints:
-        """What those ask for that wait, a row for each by uid, without this task."""
+        """The requests of tasks without a node, a row for each by uid, except this task."""
         waiting = self._waiting.copy()
         if task.uid in self._places:
             waiting[self._places[task.uid]] = False
@@ -215,7 +215,7 @@ class Requests:
 
 
 class JobBuckets:
-    """The buckets of one job, and which of its tasks were placed where in this session."""
+    """The buckets of one job, and the placements of its tasks in this session."""
 
     def __init__(self, affinities: RoleAffinities, tasks: Iterable[Task]):
         self.affinities = affinities
@@ -273,13 +273,13 @@ class JobBuckets:
 
 
 class _BestBuckets:
-    """For each role, the bucket to which it is drawn most; entries of buckets that changed since are passed over."""
+    """For each role, the bucket with the greatest affinity; entries of buckets that changed since are skipped."""
 
     def __init__(self, roles: Iterable[str]):
         self._heaps: dict[str, list[tuple[int, float, int, int]]] = {role: [] for role in roles}
 
     def note(self, bucket: Bucket) -> None:
-        """A bucket is new or has changed."""
+        """Add or update a bucket."""
         for role, heap in self._heaps.items():
             heapq.heappush(heap, (-bucket.drawn[role], bucket.load, bucket.index, bucket.size))
 
@@ -329,7 +329,7 @@ class TaskTopology(Plugin):
                 self._divide(session, job)
 
     def _divide(self, session: Session, job: Job) -> None:
-        """Divide the tasks of a job into buckets; one with a bad list gets none, and is told."""
+        """Divide the tasks of a job into buckets; a job with an invalid list gets none, and an event."""
         assert job.group is not None
         try:
             roles = {task.role for task in job.tasks.values()}
@@ -356,7 +356,7 @@ class TaskTopology(Plugin):
     # -- order
 
     def task_order(self, task: Task) -> Key:
-        """The bucket with the most tasks that wait, then the older one; within it by role."""
+        """The bucket with the most tasks without a node, then the older one; within it by role."""
         known = self._bucket(task)
         if known is None:
             return _OUT_OF_BUCKET
@@ -388,7 +388,7 @@ class TaskTopology(Plugin):
         return score * self.arguments.weight * FULL_SCORE / buckets.largest
 
     def _near(self, buckets: JobBuckets, bucket: Bucket, role: str) -> Ints:
-        """By node: the tasks of the bucket that are there, less those placed there that the role shuns."""
+        """By node: the tasks of the bucket there, minus placed tasks with anti-affinity to the role."""
         near: Ints = np.zeros(len(self.session.cluster.columns), dtype=np.int64)
         for node, count in bucket.bound_on.items():
             if node.row >= 0:
@@ -409,7 +409,7 @@ def _wants_topology(job: Job) -> bool:
 
 
 def _lacks(task: Task, nodes: Nodes, available: Ints) -> Bools:
-    """Nodes that could never take the task.
+    """Nodes that could never accept the task.
 
     # quirk: spec 04 8: so are those with less than nothing of any resource, and without one that it asks nothing of.
     """

@@ -66,7 +66,7 @@ class Tdm(Plugin):
         self._open: frozenset[str] = frozenset()
         """The zones that are open now."""
         self._evicts = False
-        """Whether the last round of evictions is long enough ago that this cycle has one."""
+        """Whether this cycle may evict, because the last round of evictions is long enough ago."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         zones = self.arguments.zones.items()
@@ -78,7 +78,7 @@ class Tdm(Plugin):
             session.cluster.memory[self.name] = {"evicted_at": session.now}
 
     def _is_over(self, session: Session, evicted_at: float) -> bool:
-        """Whether the wait after a round of evictions is over; it is, too, if the clock was put back behind it."""
+        """Whether the pause after a round of evictions is over, or the clock was set back before it."""
         return session.has_come(evicted_at + self._period) or not session.has_come(evicted_at)
 
     # -- nodes
@@ -141,7 +141,7 @@ class Tdm(Plugin):
 
     @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
-        """Who moves must be within the budgets of its job; Volcano's gang-aware actions do not ask."""
+        """Evictions must be within the budgets of the job; Volcano's gang-aware actions ignore them."""
         return _within_budgets(candidates) if eviction.kind == "consolidate" else None
 
     def victim_tasks(self, tasks: Sequence[Task]) -> list[Task]:
@@ -173,12 +173,12 @@ def _is_within(hours: str, clock: UnrepeatableReads) -> bool:
 
 
 def _midnight_after(today: datetime) -> float:
-    """When the next day begins; where the clock is put back over midnight, for the first time."""
+    """The start of the next day; the first one if the clock is set back over midnight."""
     return (today.replace(hour=0, minute=0) + timedelta(days=1)).timestamp()
 
 
 def _zone_of(node: Node | None) -> str | None:
-    """The revocable zone of a node, empty for an ordinary one; None where the node is not known."""
+    """The revocable zone of a node, empty for an ordinary one; None if the node is unknown."""
     return None if node is None or node.object is None else node.labels.get(names.REVOCABLE_ZONE, "")
 
 
@@ -196,7 +196,7 @@ def _may_take_from_others(task: Task) -> bool:
 
 
 def _within_budgets(tasks: Iterable[Task]) -> list[Task]:
-    """Of each job the first tasks, as many as it may lose."""
+    """The first tasks of each job, as many as it may lose."""
     by_job: dict[Job, list[Task]] = {}
     for task in tasks:
         if task.job is not None:
@@ -205,9 +205,9 @@ def _within_budgets(tasks: Iterable[Task]) -> list[Task]:
 
 
 def _budget(job: Job) -> int:
-    """How many tasks a job may lose at once.
+    """The number of tasks that a job may lose at once.
 
-    # quirk: spec 03 13: one, if nothing is said, but also if fewer than the minimum are running.
+    # quirk: spec 03 13: one by default, but also if fewer than the minimum are running.
     """
     least = job.annotations.get(names.JDB_MIN_AVAILABLE)
     most = job.annotations.get(names.JDB_MAX_UNAVAILABLE) if least is None else None

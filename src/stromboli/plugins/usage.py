@@ -69,7 +69,7 @@ def memory_of(value: int | str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EstimatorArguments:
-    """What a pod is expected to use of what it asks for."""
+    """The fraction of its request that a pod is expected to use."""
 
     request_ratio: float = arg(
         "request_ratio", 0.7, "How much of its request a pod is expected to use.", check=between(0, 1)
@@ -146,7 +146,7 @@ def limits(spec: PodSpec) -> dict[str, int]:
 
 
 def _amounts(stated: Mapping[str, Quantity]) -> dict[str, int]:
-    """Cpu and memory; a limit that cannot be read is none."""
+    """Cpu and memory; an invalid limit counts as missing."""
     readable: dict[str, int] = {}
     for name in (names.CPU, names.MEMORY):
         if name in stated:
@@ -166,7 +166,7 @@ _UNMEASURED = (Status.ALLOCATED, Status.BINDING, Status.BOUND)
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """How busy a node may be and still take pods, in percent."""
+    """The maximum load of a node that accepts pods, in percent."""
 
     cpu: int = arg("cpu", 80, "Nodes that use more of their cpu take no pods.", check=between(0, 100))
     memory: int = arg("mem", 80, "Nodes that use more of their memory take no pods.", check=between(0, 100))
@@ -174,7 +174,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class UsageArguments:
-    """How much real load counts, and what is expected of pods that are too new to be measured."""
+    """The weight of measured load, and the expected load of pods that are too new to be measured."""
 
     weight: int = arg("usage.weight", 5, "How much the whole score counts.", check=at_least(0))
     cpu: int = arg("cpu.weight", 1, "How much cpu counts.", check=at_least(0))
@@ -222,12 +222,12 @@ class Usage(Plugin):
         self._score_changed()
 
     def _read_measurements(self, nodes: list[Node]) -> None:
-        """The measurements as columns."""
+        """Measurements as columns."""
         measured = [self._measured.get(node.name, _NEVER) for node in nodes]
         self._cpu, self._memory, self._at = np.array(measured, dtype=np.float64).reshape(len(measured), 3).T
 
     def _update_estimates(self, session: Session, dirty: Dirty) -> None:
-        """Estimate again where tasks changed, and where tasks may show in measurements by now."""
+        """Estimate again for tasks that changed, and for tasks that may now show in measurements."""
         columns, known = session.cluster.columns, session.cluster.nodes
         if dirty.everything:
             self.unmeasured = UnmeasuredLoad(self._estimate)
@@ -258,7 +258,7 @@ class Usage(Plugin):
     # -- utilization
 
     def _estimate(self, task: Task, node: Node) -> Load:
-        """The expected load of a task; higher where the node is full with all other unmeasured load."""
+        """The expected load of a task; higher if the node is full with all other unmeasured load."""
         return self._estimator.load(task, self._fullness(node) >= self.arguments.estimator.risk_threshold)
 
     def _fullness(self, node: Node) -> float:
@@ -280,7 +280,7 @@ class Usage(Plugin):
         )
 
     def _checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        """By measurements alone, without estimates."""
+        """Scores by measurements alone, without estimates."""
         most = self.arguments.thresholds
         for measured, limit, reason in (
             (self._cpu, most.cpu, names.CPU_LOAD_TOO_HIGH),
@@ -370,7 +370,7 @@ class UnmeasuredLoad:
         return self.nodes.get(node, NOTHING)
 
     def begin(self) -> None:
-        """A session begins: there are no moves to undo."""
+        """Start a session: there are no moves to undo."""
         self._before.clear()
 
     def recount(self, node: Node, tasks: Iterable[Task]) -> None:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 COUNT_PREFIX = "deviceclass/"
-"""With a class: how many devices of it."""
+"""With a class: a number of devices of it."""
 CAPACITY_INFIX = ".deviceclass/"
-"""Between the name of a capacity and a class: how much of it."""
+"""Between the name of a capacity and a class: an amount of it."""
 DeviceAmounts = Mapping[str, int]
 """Thousandths by `deviceclass/<class>` and `<capacity>.deviceclass/<class>`, as queues name them."""
 
@@ -43,7 +43,7 @@ def device_amounts(spec: ResourceClaimSpec) -> dict[str, int]:
             try:
                 add_to(amounts, f"{capacity}{CAPACITY_INFIX}{name}", max(milli(quantity), 0) * count)
             except QuantityError:
-                continue  # the allocator refuses the claim, as it does those below zero, and says why
+                continue  # the allocator refuses such a claim, like negative amounts, with a reason
     return amounts
 
 
@@ -56,31 +56,31 @@ def class_of(name: str) -> str:
 
 
 class DeviceUsage:
-    """Claims with how many tasks use each, and what they ask for together."""
+    """Claims with the number of tasks that use each, and their total request."""
 
     __slots__ = ("_claims", "amounts")
 
     def __init__(self) -> None:
         self._claims: dict[str, tuple[int, DeviceAmounts]] = {}
-        """How many tasks use each claim, by its key."""
+        """The number of tasks that use each claim, by its key."""
         self.amounts: dict[str, int] = {}
-        """What all the claims ask for."""
+        """The total request of the claims."""
 
     def __bool__(self) -> bool:
         return bool(self._claims)
 
     def add(self, claims: Iterable[ClaimUse]) -> None:
-        """A task uses these claims."""
+        """Add a task that uses these claims."""
         for use in claims:
             self._shift(use, 1)
 
     def remove(self, claims: Iterable[ClaimUse]) -> None:
-        """A task uses these claims no longer."""
+        """Remove a task that uses these claims."""
         for use in claims:
             self._shift(use, -1)
 
     def _shift(self, use: ClaimUse, sign: int) -> None:
-        """Count a user more or less; below zero where a user is taken off that was not counted here."""
+        """Count a user more or less; negative if a user is removed that was not counted here."""
         users, amounts = self._claims.pop(use.key, (0, None))
         if amounts is None:
             amounts = use.content.amounts if use.content is not None else {}
@@ -92,7 +92,7 @@ class DeviceUsage:
                 add_to(self.amounts, name, sign * amount)
 
     def added_by(self, claims: Iterable[ClaimUse]) -> dict[str, int]:
-        """What a task with these claims would add: nothing for claims that are in use already."""
+        """What a task with these claims would add: nothing for claims that are already in use."""
         added: dict[str, int] = {}
         for use in claims:
             if self._claims.get(use.key, (0,))[0] <= 0 and use.content is not None:
@@ -105,11 +105,11 @@ class DeviceUsage:
 
 
 class ClaimGrant(Grant, frozen=True):
-    """How a task comes to use a ResourceClaim; a task has a grant for each of its claims.
+    """How a task gets to use a ResourceClaim; a task has a grant for each of its claims.
 
     Before the pod is bound, the claim gets this allocation (with the finalizer of allocated claims), unless there is
     none to write, and its consumer in `status.reservedFor`. Pods that share a claim hold equal allocations, so writing
-    an allocation that stands there already changes nothing; if another stands there, the bind fails.
+    an existing equal allocation changes nothing; if the claim has another one, the bind fails.
     """
 
     namespace: str
@@ -117,15 +117,15 @@ class ClaimGrant(Grant, frozen=True):
     name: str
     """The name of the claim."""
     uid: str
-    """The uid of the claim: another claim of the same name is not meant."""
+    """The uid of the claim, to exclude another claim of the same name."""
     consumer: ConsumerReference
-    """Who reserves the claim: the pod, or the native PodGroup whose claim it is."""
+    """The consumer that reserves the claim: the pod, or the native PodGroup whose claim it is."""
     allocation: AllocationResult | None = None
     """What is written into `status.allocation`; none if the claim was allocated already."""
 
 
 class ExtendedResourceGrant(Grant, frozen=True):
-    """Devices for extended resources of a pod, by a ResourceClaim that is made for it.
+    """Devices for extended resources of a pod, by a ResourceClaim that is created for it.
 
     Before the pod is bound, the claim is created: owned and controlled by the pod, with the annotation
     `resource.kubernetes.io/extended-resource-claim: "true"` and a name generated from `<pod>-extended-resources-`. It
@@ -138,9 +138,9 @@ class ExtendedResourceGrant(Grant, frozen=True):
     consumer: ConsumerReference
     """The pod."""
     requests: tuple[DeviceRequest, ...]
-    """What the claim asks for (`spec.devices.requests`)."""
+    """The requests of the claim (`spec.devices.requests`)."""
     mappings: tuple[ContainerExtendedResourceRequest, ...]
-    """Which request serves which resource of which container (`requestMappings` of the pod's status)."""
+    """The request for each extended resource of each container (`requestMappings` of the pod's status)."""
     allocation: AllocationResult
     """What is written into `status.allocation`."""
 
@@ -150,7 +150,7 @@ class ExtendedResourceGrant(Grant, frozen=True):
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class ClaimContent:
-    """What a claim asks for; claims that ask for the same share it, so it is its own key."""
+    """The request of a claim; claims with equal requests share it, so it is its own key."""
 
     spec: ResourceClaimSpec
     """The spec of all these claims."""
@@ -172,11 +172,11 @@ class TaskUse(NamedTuple):
     status: Status
     """Whether it has the claim, is promised it or is leaving."""
     allocation: AllocationResult | None
-    """What the claim was given for it and may not show yet."""
+    """The allocation that was granted for it, which the claim may not show yet."""
 
 
 class Holding(NamedTuple):
-    """The devices that a claim holds, and whether it goes on holding them once what is leaving has left."""
+    """The devices that a claim holds, and whether it still holds them once leaving tasks have left."""
 
     allocation: AllocationResult
     stays: bool
@@ -189,15 +189,15 @@ class ClaimUse:
     key: str
     """`namespace/name`."""
     object: ResourceClaim | None = None
-    """The claim as the API server has it; none if there is none, or none yet."""
+    """The claim as the API server has it; none if it does not exist, or not yet."""
     content: ClaimContent | None = None
-    """What it asks for."""
+    """Its request."""
     users: dict[Task, TaskUse] = field(default_factory=dict)
     """The tasks on nodes that use it."""
     counted: Holding | None = None
-    """What the ledger has counted of it."""
+    """What the ledger counts for it."""
     made_for: str = ""
-    """The uid of the pod whose extended resources it is to serve, while it is not created yet."""
+    """The uid of the pod whose extended resources it will serve, until it is created."""
 
     @property
     def shown(self) -> AllocationResult | None:
@@ -211,15 +211,15 @@ class ClaimUse:
 
     @property
     def is_promised(self) -> bool:
-        """Whether its allocation waits for devices of others that are leaving."""
+        """Whether its allocation needs devices of leaving tasks."""
         return self.shown is None and all(
             use.status is Status.PIPELINED for use in self.users.values() if use.allocation
         )
 
     def is_leaving(self, statuses: Mapping[str, Status]) -> bool:
-        """Whether all its consumers are on their way out, so that its devices come free.
+        """Whether all its consumers are leaving, so that its devices will be released.
 
-        `statuses` are those of all tasks on nodes, by uid. Whoever is not on a node may still come to use it.
+        `statuses` are those of all tasks on nodes, by uid. A consumer without a node may still use it later.
         """
         reserved = self.object.status.reserved_for if self.object is not None else ()
         return (
@@ -230,7 +230,7 @@ class ClaimUse:
 
     @property
     def is_extended(self) -> bool:
-        """Whether it was made for extended resources of a pod."""
+        """Whether it was created for extended resources of a pod."""
         if self.object is None:
             return False
         return self.object.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true"
