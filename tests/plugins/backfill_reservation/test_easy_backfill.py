@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.manifests import group, pod
 from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step, world
 
 
@@ -163,3 +164,14 @@ def test_a_promised_start_is_kept_when_the_jobs_before_it_end_and_their_queue_co
 @pytest.mark.parametrize("mode", ["easy", "none"])
 def test_a_job_of_a_higher_priority_still_goes_before_a_promised_start(mode: str) -> None:
     assert promised_in_other_queue(mode, priority=10) == {"default/newer": 1}
+
+
+@pytest.mark.parametrize("mode", ["easy", "none"])
+def test_a_job_that_precedes_a_promised_one_in_its_queue_still_goes_first(mode: str) -> None:
+    here = world(mode=mode)
+    job(here, "running", 8, "1h")
+    job(here, "gang", 5, "1h", pods=2)
+    step(here)
+    here.add(group("older", 1, created=-100), pod("older-0", "older", cpu=10, created=-100))
+    here.finish("running-0")
+    assert step(here).bound_per_job == {"default/older": 1}

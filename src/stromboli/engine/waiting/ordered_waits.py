@@ -210,8 +210,8 @@ class OrderedTurns:
         """The job that keeps its place before others, even if the shares by which queues are ordered have changed.
 
         Otherwise it would lose its nodes as soon as they are free: the queues whose jobs held them then come first.
-        None if a job of a higher priority is pending, or one that runs below its minimum, or its queue has had its
-        share.
+        None if a job of a higher priority is pending, or one that runs below its minimum or precedes it in its queue,
+        or if its queue has had its share.
         """
         session, needs = self._session, self._session.needs
         job = session.rules.promised_before()
@@ -222,10 +222,13 @@ class OrderedTurns:
         if session.rules.overused(job.queue):
             return None
         place, runs_short = (job.queue.priority, job.priority), needs.runs_short(job)
+        key = session.job_key(job)
         for other in waiting:
             if other.queue is None or other is job:
                 continue
             if (other.queue.priority, other.priority) > place or (needs.runs_short(other) and not runs_short):
+                return None
+            if other.queue is job.queue and session.job_key(other) < key:
                 return None
         return job
 
