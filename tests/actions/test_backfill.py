@@ -29,7 +29,7 @@ def test_a_task_that_asks_for_nothing_runs_on_a_full_node() -> None:
     assert bound(outcome) == ["a"]
 
 
-def test_a_node_that_shrank_under_its_pods_takes_nobody() -> None:
+def test_a_node_that_shrank_under_its_pods_takes_no_pod() -> None:
     """The last look before a bind compares what is asked with what is idle, below zero here."""
     shrunken = [node("n0", cpu=1), pod("r", on="n0", cpu=2), group("job", 1), pod("a", "job", cpu=0)]
     outcome = backfill(*shrunken)
@@ -39,7 +39,7 @@ def test_a_node_that_shrank_under_its_pods_takes_nobody() -> None:
     assert bound(backfill(*shrunken, node("n1", cpu=1))) == ["a"]
 
 
-def test_a_node_without_a_pod_slot_takes_nobody_even_without_predicates() -> None:
+def test_a_node_without_a_pod_slot_takes_no_pod_even_without_predicates() -> None:
     outcome = backfill(node("n0", pods=1), pod("r", on="n0"), group("job", 1), pod("a", "job", cpu=0))
     assert bound(outcome) == []
 
@@ -87,7 +87,7 @@ def test_limits_of_the_queue_do_not_matter() -> None:
     assert bound(outcome) == ["a"]
 
 
-def test_a_refusal_is_told_and_the_next_task_is_tried() -> None:
+def test_a_refusal_is_reported_and_the_next_task_is_tried() -> None:
     class NotA(Plugin):
         name = "not-a"
 

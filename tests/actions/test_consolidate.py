@@ -42,13 +42,13 @@ def test_without_the_action_it_waits() -> None:
     assert "default/big" in world.step(3).pending
 
 
-def test_nobody_is_moved_for_who_fits_as_it_is() -> None:
+def test_no_pod_is_moved_for_a_gang_that_fits_without_moves() -> None:
     world = fragmented().gang("small", cpu=4)
     result = world.step()
     assert (moved(result), result.bound_per_job) == ({}, {"default/small": 1})
 
 
-def test_nobody_is_moved_if_one_of_them_has_nowhere_to_go() -> None:
+def test_no_pod_is_moved_if_one_of_them_fits_nowhere_else() -> None:
     """Every node would be free of the others, but none has room for what is on it."""
     world = MovingWorld(THREE).gang("a", "n1 n2 n3", minimum=0, cpu=5)
     assert moved(world.gang("big", cpu=8).step()) == {}
@@ -95,7 +95,7 @@ def test_moving_a_gang_once_may_cost_less_than_clearing_each_node_by_itself() ->
     assert sorted(moved(result)) == ["gang-0", "gang-1", "gang-2"]
 
 
-def test_a_moved_job_is_told_that_its_new_pod_is_awaited() -> None:
+def test_a_moved_job_has_a_condition_that_its_new_pod_is_awaited() -> None:
     """No controller makes the pod here: it is not for its owner to create another."""
     world = World("n1 cpu=4; n2 cpu=2", policy=consolidating())
     world.add(group("small", 1, phase="Running"), pod("small-0", "small", on="n1", cpu=2, metadata=OWNER))
@@ -210,7 +210,7 @@ def test_a_gang_whose_sub_groups_are_smaller_than_their_share_of_it_starts_as_a_
         ({names.PREEMPTABLE: "false", names.MOVABLE: "true"}, True, True),
     ],
 )
-def test_who_may_be_moved(annotations: dict[str, str], owned: bool, moves: bool) -> None:
+def test_which_pods_may_be_moved(annotations: dict[str, str], owned: bool, moves: bool) -> None:
     world = MovingWorld("n1 cpu=4; n2 cpu=2").gang("a", "n1", annotations=annotations, owned=owned, cpu=2)
     assert bool(moved(world.gang("big", cpu=4).step())) is moves
 
@@ -221,7 +221,7 @@ def test_what_a_pod_says_counts_more_than_what_its_group_says() -> None:
     assert moved(world.gang("big", cpu=4).step()) == {"a-0": "n2"}
 
 
-def test_nobody_more_urgent_is_moved_but_somebody_as_urgent_is() -> None:
+def test_no_more_urgent_pod_is_moved_but_an_equally_urgent_one_is() -> None:
     for priority, expected in ((9, False), (5, True), (1, True)):
         world = MovingWorld("n1 cpu=4; n2 cpu=2").gang("a", "n1", priority=priority, cpu=2)
         assert bool(moved(world.gang("big", cpu=4, priority=5).step())) is expected
@@ -238,7 +238,7 @@ def test_a_pod_stays_whose_queue_would_not_take_it_again() -> None:
     assert moved(world.gang("a", "n1", queue="theirs", cpu=2).gang("big", cpu=4, queue="mine").step()) == {}
 
 
-def test_nobody_is_moved_for_a_gang_that_its_queue_holds_back() -> None:
+def test_no_pod_is_moved_for_a_gang_that_its_queue_holds_back() -> None:
     plugins = "priority gang conformance | predicates capacity nodeorder"
     world = MovingWorld("n1 cpu=4; n2 cpu=4", "mine capability=cpu:4", plugins=plugins)
     world.gang("a", "n1 n2", minimum=0, cpu=1, queue="mine")
@@ -253,7 +253,7 @@ def test_the_share_that_moved_pods_keep_counts_against_the_gang() -> None:
     assert moved(world.gang("big", pods=2, minimum=2, cpu=2, queue="mine").step()) == {}
 
 
-def test_a_pod_that_may_never_preempt_has_nobody_moved_for_it() -> None:
+def test_no_pod_is_moved_for_one_that_may_never_preempt() -> None:
     world = MovingWorld("n1 cpu=4; n2 cpu=2").gang("a", "n1", cpu=2).gang("big", pods=0, minimum=1)
     world.add(pod("big-0", "big", cpu=4, spec={"preemptionPolicy": "Never"}))
     assert moved(world.step()) == {}
@@ -323,7 +323,7 @@ def moved_once(**arguments: Any) -> MovingWorld:
     return world.gang("next", cpu=4)
 
 
-def test_who_was_moved_is_left_alone_for_a_while() -> None:
+def test_a_moved_job_is_not_moved_again_for_a_while() -> None:
     def again(wait: float, **arguments: Any) -> dict[str, str]:
         return moved(moved_once(**arguments).sleep(wait).step())
 
@@ -403,7 +403,7 @@ def test_while_the_moved_pod_ends_its_successor_starts_already_and_the_gang_keep
     assert super(MovingWorld, world).step().binds == {"default/big-0": "n1"}
 
 
-def test_a_gang_for_which_others_are_moved_evicts_nobody() -> None:
+def test_a_gang_for_which_others_are_moved_evicts_no_pod() -> None:
     """Listed before preempt, consolidate does less harm."""
     world = fragmented(actions="enqueue, allocate, consolidate, preempt").gang("big", cpu=8, priority=9)
     assert {eviction.action for eviction in world.step().evictions} == {"consolidate"}
@@ -440,7 +440,7 @@ def test_a_failed_search_leaves_no_trace_in_what_users_read() -> None:
 # -- what is told
 
 
-def test_the_plan_says_who_moves_from_where_to_where_for_whom() -> None:
+def test_the_plan_shows_each_move_with_both_nodes_and_the_beneficiary() -> None:
     world = MovingWorld("n1 cpu=4; n2 cpu=2").gang("a", "n1", cpu=2)
     result = world.gang("big", cpu=4).step()
     (move,) = moves(result)

@@ -45,7 +45,7 @@ def test_a_gang_without_surplus_goes_whole_even_if_less_would_do() -> None:
     assert len(result.evicted) == 6
 
 
-def test_it_may_be_told_to_leave_whole_gangs_alone() -> None:
+def test_whole_gangs_can_be_excluded() -> None:
     world = gang(World(nodes=THREE), "old", "n1 n1 n2 n2 n3 n3", 6)
     assert run(world.job("new", cpu=1, priority=9), allowWholeBundle=False).evicted == []
     world = gang(World(nodes=THREE), "old", "n1 n1 n2 n2 n3 n3", 5)
@@ -103,7 +103,7 @@ def test_the_lesser_and_then_the_younger_job_goes_first() -> None:
     assert run(world.job("new", cpu=1, priority=9)).evicted == ["default/younger-0"]
 
 
-def test_bundles_are_added_until_everybody_has_a_place() -> None:
+def test_bundles_are_added_until_every_pod_has_a_node() -> None:
     """Two single cpus on two nodes are enough in sum but not for a pod of two."""
     world = World(nodes="n1 cpu=2; n2 cpu=2")
     gang(world, "a", "n1", 0, priority=4)
@@ -122,7 +122,7 @@ def test_victims_that_were_not_needed_are_spared_if_asked_to() -> None:
     assert len(run(world.job("new", cpu=1, priority=9), fewestVictims=True).evicted) == 1
 
 
-def test_who_wins_is_nominated_and_its_room_held_if_asked_to() -> None:
+def test_the_beneficiary_is_nominated_and_its_capacity_reserved_with_hold_for() -> None:
     world = gang(World(nodes="n1 cpu=1"), "old", "n1", 0)
     result = run(world.job("new", cpu=1, priority=9), holdFor="1m")
     assert [
@@ -175,7 +175,7 @@ def test_no_gang_is_left_crippled_if_no_harm_shall_be_done() -> None:
     assert evicted(doNoHarm=True) == []
 
 
-def test_nobody_is_evicted_on_trial_for_a_pod_that_would_fit_nowhere_even_then() -> None:
+def test_no_eviction_is_tried_for_a_pod_that_would_fit_nowhere_even_then() -> None:
     """What all could leave would be enough, but not on one node: so it is seen from the numbers."""
     world = World(nodes="n1 cpu=3; n2 cpu=3; n3 cpu=3")
     world.job("stays", pods=3, minimum=0, cpu=1, priority=9, running_on="n1 n2 n3")
@@ -229,7 +229,7 @@ def test_gangs_look_at_no_more_victims_if_more_run(arguments: dict[str, Any]) ->
     assert visits(40, 16)[1] <= 5 * keyed
 
 
-def test_a_tier_that_allows_nobody_at_first_is_asked_about_all() -> None:
+def test_a_tier_that_allows_none_of_the_first_victims_is_asked_about_all() -> None:
     """The first victims in order are refused by the first tier: it decides all the same, not the second one."""
 
     class Last(Plugin):

@@ -28,7 +28,7 @@ def test_a_queue_at_its_ceiling_gives_up_a_pod_even_where_nodes_have_room():
     assert (result.evicted, result.binds) == (["default/low-0"], {"default/urgent-0": "n1"})
 
 
-def test_who_may_go_goes_where_a_gang_beside_it_must_stay():
+def test_a_legal_victim_is_evicted_where_a_gang_beside_it_must_stay():
     world = World(nodes="n1 cpu=4; n2 cpu=4")
     world.job("solo", cpu=2, priority=5, running_on="n1")
     world.job("pair", minimum=2, cpu=2, priority=1, running_on="n1")
@@ -69,7 +69,7 @@ def test_the_urgent_are_let_through_on_a_full_cluster():
 
 
 @pytest.mark.parametrize("job", [{"priority": 1}, {"priority": 9, "cpu": 5, "min_resources": {"cpu": 5}}])
-def test_whom_no_eviction_could_help_waits_at_the_gate(job):
+def test_a_job_that_no_eviction_could_help_waits_at_the_gate(job):
     world = crowded().job("other", **{"cpu": 2, "queue": "q", "min_resources": {"cpu": 2}, **job})
     assert world.run(policy="high-priority").phases["default/other"] == "Pending"
 
@@ -112,7 +112,7 @@ def test_a_gang_that_cannot_start_holds_no_room_for_one_of_its_pods():
     assert (result.pipelined, list(world.cluster.reservations)) == ({}, [])
 
 
-def test_who_a_later_tier_would_let_go_stays_where_the_first_tier_names_another():
+def test_victims_of_a_later_tier_stay_where_the_first_tier_names_another():
     """Asked about one more at a time, tier 2 names the gang before tier 1 has seen whom another gang can spare."""
     world = World(nodes="n1 cpu=2; n2 cpu=1", queues="mine; theirs")
     world.job("loose", pods=2, minimum=1, cpu=1, priority=5, running_on="n1 n2", queue="theirs")
@@ -121,7 +121,7 @@ def test_who_a_later_tier_would_let_go_stays_where_the_first_tier_names_another(
     assert world.run(policy="fair-share").evicted == ["default/loose-0"]
 
 
-def test_reclaim_evicts_nobody_where_a_filter_keeps_the_task_out_all_the_same():
+def test_reclaim_evicts_no_pod_where_a_filter_keeps_the_task_out_anyway():
     world = World(nodes="n1 cpu=2", queues="mine; theirs")
     world.job("old", pods=2, minimum=0, cpu=1, running_on="n1 n1", queue="theirs")
     world.add(pod("rival", "stays", on="n1", metadata={"labels": {"app": "x"}}, cpu=0))
@@ -169,7 +169,7 @@ def test_a_gang_finds_another_place_if_one_that_was_cleared_for_it_is_of_no_use_
 
 
 @pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
-def test_whoever_evicts_before_allocate_does_not_keep_what_is_free_from_it(action):
+def test_an_action_that_evicts_before_allocate_leaves_free_capacity_to_it(action):
     world = World(nodes="n1 cpu=2; n2 cpu=2")
     world.job("low", pods=4, minimum=0, cpu=1, priority=1, running_on="n1 n1 n2 n2")
     world.job("gang", pods=2, cpu=1, priority=9)
@@ -209,7 +209,7 @@ def test_the_least_urgent_go_wherever_they_are():
     assert world.run(policy="fair-share").evicted == ["default/cheap-1"]
 
 
-def test_a_victim_that_comes_back_finds_nobody_lesser_to_take_from():
+def test_a_victim_that_returns_finds_no_lesser_pod_to_evict():
     world = World(nodes="n1 cpu=2; n2 cpu=2")
     world.job("middle", pods=2, minimum=0, cpu=1, priority=50, running_on="n1 n1")
     world.job("low", pods=2, minimum=0, cpu=1, priority=1, running_on="n2 n2")
@@ -217,7 +217,7 @@ def test_a_victim_that_comes_back_finds_nobody_lesser_to_take_from():
     assert world.run(policy="high-priority").evicted == ["default/low-1"]
 
 
-def test_who_only_a_later_tier_lets_go_goes_if_nobody_else_can():
+def test_victims_of_a_later_tier_are_evicted_if_there_are_no_others():
     world = World(nodes="n1 cpu=2", queues="mine; theirs")
     world.job("tight", pods=2, cpu=1, running_on="n1 n1", queue="theirs")
     result = world.job("new", cpu=1, queue="mine").run(policy="fair-share")
@@ -226,7 +226,7 @@ def test_who_only_a_later_tier_lets_go_goes_if_nobody_else_can():
     assert chosen == {"tier 2 (proportion)"}
 
 
-def test_a_job_that_lost_pods_evicts_nobody_while_its_place_is_held():
+def test_a_job_that_lost_pods_evicts_none_while_its_capacity_is_reserved():
     world = World(nodes="n1 cpu=2; n2 cpu=2", queues="a; b")
     world.job("victim", pods=2, cpu=1, priority=5, running_on="n1 n1", queue="a")
     world.job("rich", pods=2, minimum=0, cpu=1, priority=1, running_on="n2 n2", queue="b")

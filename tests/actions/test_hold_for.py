@@ -63,7 +63,7 @@ def test_what_is_held_is_gone_once_its_owner_runs() -> None:
     assert kept_sums(world.cluster) == rebuilt_sums(world.cluster)
 
 
-def test_of_a_gang_that_somebody_left_for_all_places_are_held_also_those_that_were_free() -> None:
+def test_all_places_of_a_gang_are_reserved_after_an_eviction_also_those_that_were_free() -> None:
     """Else it cannot start with what was cleared, and the eviction was in vain."""
     world = World(nodes="n1 cpu=1; n2 cpu=1").job("old", minimum=0, cpu=1, priority=1, running_on="n1")
     world.job("new", pods=2, cpu=1, priority=9)
@@ -87,7 +87,7 @@ def test_the_share_of_the_queue_is_held_with_the_room() -> None:
     assert world.cluster.queues["q"].reserved == {}
 
 
-def test_nothing_is_held_for_who_only_found_room_that_was_free() -> None:
+def test_nothing_is_reserved_for_a_job_that_needed_no_eviction() -> None:
     world = World(nodes="n1 cpu=4").job("new", cpu=2, priority=9)
     world.run(policy=policy("enqueue, preempt", STOCK, preempt=GENTLE))
     assert not world.cluster.reservations

@@ -42,7 +42,7 @@ def test_an_urgent_job_takes_the_place_of_a_lesser_one() -> None:
     ],
     ids=str,
 )
-def test_nobody_goes_who_is_no_victim(terms: dict[str, Any]) -> None:
+def test_pods_that_are_no_victims_stay(terms: dict[str, Any]) -> None:
     """Of the same or a higher priority, of another queue, needed by its gang, marked, or of the system."""
     world = World(nodes="n1 cpu=2", queues="other")
     world.job("old", **{"pods": 2, "minimum": 0, "cpu": 1, "priority": 1, "running_on": "n1 n1", **terms})
@@ -66,7 +66,7 @@ def test_the_lesser_job_goes_first_and_of_it_the_last_task() -> None:
     assert order == ["low-1", "low-0", "middle-1"]
 
 
-def test_a_gang_that_cannot_start_whole_drives_nobody_out() -> None:
+def test_a_gang_that_cannot_start_whole_evicts_no_pod() -> None:
     result = crowd().job("new", pods=3, cpu=1, priority=9).run(PREEMPT, STOCK)
     assert (result.evicted, result.pipelined) == ([], {})
 
@@ -169,7 +169,7 @@ def test_a_nomination_for_a_node_that_is_gone_or_that_has_room_ends_the_search()
     assert nominated("n2", nodes="n1 cpu=2; n2 cpu=2") == []
 
 
-def test_a_nominated_pod_waits_while_somebody_leaves_its_node_for_it() -> None:
+def test_a_nominated_pod_waits_while_a_victim_leaves_its_node() -> None:
     assert nominated("n1") == ["default/old-0", "default/old-1"]
     assert nominated("n1", TERMINATING | LEAVING) == []
     assert nominated("n1", TERMINATING) == ["default/old-0"], "who leaves for another reason does not count"
@@ -223,7 +223,7 @@ def test_then_the_first_node() -> None:
     assert names_of(aware(placed(("n2", 2, 3, ""), ("n1", 2, 3, "")))) == ["p1"]
 
 
-def test_who_need_not_go_is_let_back_in() -> None:
+def test_an_unneeded_victim_is_restored() -> None:
     """Small ones go first by order; when the large one had to go too, the small ones may stay."""
     world = World(nodes="n1 cpu=4")
     world.job("small", pods=1, minimum=0, cpu=1, priority=1, running_on="n1")
@@ -272,7 +272,7 @@ def test_victims_that_turn_out_not_to_be_needed_stay() -> None:
     assert run(fewestVictims=True) == ["default/large-0"]
 
 
-def test_who_was_spared_for_one_job_can_still_go_for_the_next() -> None:
+def test_a_victim_that_one_job_did_not_need_can_be_evicted_for_the_next() -> None:
     world = World(nodes="n1 cpu=4")
     world.job("small", minimum=0, cpu=1, priority=1, running_on="n1")
     world.job("large", minimum=0, cpu=3, priority=5, running_on="n1")
@@ -317,7 +317,7 @@ def test_the_gate_lets_the_urgent_through_and_the_preset_preempts_for_them() -> 
     assert world.step().bound_per_job == {"default/new": 2}
 
 
-def test_of_several_nodes_the_priority_of_the_victim_who_stays_longest_counts_first() -> None:
+def test_of_several_nodes_the_priority_of_the_last_victim_counts_first() -> None:
     """# quirk: spec 02 6.4: of the victims' priorities that of the first listed counts, not the highest."""
     world = World(nodes="n1 cpu=2; n2 cpu=2").job("old", pods=0, minimum=0)
     for number, (node, priority) in enumerate([("n1", 1), ("n1", 5), ("n2", 2), ("n2", 2)]):

@@ -53,7 +53,7 @@ def test_it_takes_no_more_than_its_share() -> None:
     ],
     ids=lambda terms: next(iter(terms)),
 )
-def test_nobody_goes_who_is_no_victim(terms: dict[str, Any]) -> None:
+def test_pods_that_are_no_victims_stay(terms: dict[str, Any]) -> None:
     """Of the same queue, not preemptable, of the system, or needed by its gang."""
     plugins = terms.get("plugins", SHARES)
     world = lender(**{key: value for key, value in terms.items() if key != "plugins"})
@@ -109,7 +109,7 @@ def test_nodes_are_asked_in_their_order_and_not_by_score() -> None:
     assert result.evicted == ["default/old-2", "default/old-3"]
 
 
-def test_a_node_where_nobody_is_offered_is_passed_over_even_with_room_unless_few_shall_go() -> None:
+def test_a_node_without_candidates_is_skipped_even_with_capacity_unless_fewest_victims() -> None:
     """Volcano's reclaim looks for somebody to evict; with `fewestVictims` room comes first."""
 
     def run(**arguments: Any) -> Result:

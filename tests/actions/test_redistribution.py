@@ -42,7 +42,7 @@ def test_it_is_off_unless_asked_for() -> None:
     assert (result.binds, result.pipelined) == ({}, {"default/gang-1": "n2"})
 
 
-def test_the_robbed_are_told_by_whom() -> None:
+def test_the_donor_sees_which_job_took_its_capacity() -> None:
     result = run(holding().job("small", cpu=2))
     assert result.why("gang-0") == (
         "Resources on node n1 were redistributed to job default/small by backfill: gang not ready"
@@ -146,7 +146,7 @@ def test_plugins_may_object(point: str) -> None:
     ],
     ids=str,
 )
-def test_who_cannot_benefit_takes_nothing(terms: dict[str, Any]) -> None:
+def test_a_job_that_cannot_benefit_takes_nothing(terms: dict[str, Any]) -> None:
     """Bound to a topology, gated, or too few to start."""
     result = run(holding().job("small", cpu=2, **terms))
     assert result.pipelined == {"default/gang-1": "n2"}
@@ -165,7 +165,7 @@ def test_everything_that_the_beneficiary_held_before_is_bound_with_it() -> None:
     assert result.bound_per_job == {"default/pair": 2}
 
 
-def test_the_robbed_may_benefit_in_their_turn_and_nothing_runs_in_circles() -> None:
+def test_a_donor_may_benefit_in_its_turn_and_redistribution_ends() -> None:
     """Two gangs wait with a part each; the small job starts, and of the gangs at most those that can start whole."""
     world = holding("n1 cpu=2; n2 cpu=2; n3 cpu=2").job("second", pods=3, cpu=2).job("small", cpu=2)
     result = run(world)
@@ -175,7 +175,7 @@ def test_the_robbed_may_benefit_in_their_turn_and_nothing_runs_in_circles() -> N
         assert job.key not in started or job.ready_count >= job.minimum
 
 
-def test_a_refusal_leaves_everybody_where_he_was() -> None:
+def test_a_refusal_leaves_every_task_where_it_was() -> None:
     class NoSmall(Plugin):
         name = "no-small"
 

@@ -112,7 +112,7 @@ def test_a_native_group_that_goes_as_a_whole_leaves_if_all_of_it_is_named() -> N
     assert set(evictions(shuffle("picky", objects=[single, *members]))) == {"a"}
 
 
-def test_nobody_leaves_where_no_plugin_names_any() -> None:
+def test_no_pod_is_evicted_where_no_plugin_names_any() -> None:
     assert evictions(shuffle("gang, one-only", objects=three())) == {}
 
 
@@ -131,7 +131,7 @@ def test_others_limit_what_was_named_from_any_tier_the_last_of_the_last_job_firs
         assert evictions(shuffle("restless", "one-only", objects=objects)) == {"y-x-1": "tier 1 (restless)"}
 
 
-def test_who_is_not_running_does_not_leave() -> None:
+def test_a_pod_that_is_not_running_is_not_evicted() -> None:
     leaving = pod("old", "new", on="n0", terminating=True)
     objects = [*three(), group("new"), pod("d", "new"), leaving]
     assert evictions(shuffle("careless", objects=objects)).keys() == {"a", "b", "c"}
@@ -156,7 +156,7 @@ def test_a_plugin_that_fails_costs_the_shuffle_alone() -> None:
     assert any(task.status is Status.BINDING for task in outcome.session.cluster.tasks.values())
 
 
-def test_pdb_restricts_what_others_name_and_names_nobody_itself() -> None:
+def test_pdb_restricts_what_others_name_and_names_no_pod_itself() -> None:
     """Volcano's pdb nominates every labelled pod that its budgets allow (spec 02 D5)."""
     labelled = [pod(name, "job", on="n0", labels={"app": "web"}) for name in "abc"]
     budget = PodDisruptionBudget(

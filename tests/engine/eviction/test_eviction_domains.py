@@ -75,7 +75,7 @@ def test_a_switch_whose_pods_are_of_no_lower_priority_is_passed_over() -> None:
     assert victims(preempt(made)) == ["on-n0-0", "on-n1-0"]
 
 
-def test_nobody_goes_where_no_switch_could_hold_the_gang() -> None:
+def test_no_pod_is_evicted_where_no_switch_could_hold_the_gang() -> None:
     made = fill(world(), n0=1, n1=1, n2=1, n3=1).job("new", pods=3, cpu=2, priority=9, **hard(1))
     assert (preempt(made).evicted, preempt(made).pipelined) == ([], {})
 
@@ -155,7 +155,7 @@ def test_each_sub_group_has_a_switch_of_its_own_if_it_must() -> None:
     assert nominated == {"s0", "s1"}
 
 
-def test_free_room_below_another_switch_is_used_before_anybody_goes() -> None:
+def test_free_capacity_below_another_switch_is_used_before_any_eviction() -> None:
     made = fill(world(), n2=1, n3=1).job("new", pods=2, cpu=2, priority=9, **hard(1))
     assert len(preempt(made, "enqueue, gangpreempt").evicted) == 2
     made = fill(world(), n2=1, n3=1).job("new", pods=2, cpu=2, priority=9, **hard(1))
@@ -234,7 +234,7 @@ def test_a_gang_takes_the_best_switch_if_the_one_that_was_cleared_for_it_is_gone
     assert chosen("gone") == chosen("") == {"s1"}
 
 
-def test_who_is_evicted_reads_for_whom_and_below_which_switch() -> None:
+def test_an_eviction_names_the_beneficiary_and_the_switch() -> None:
     made = fill(world(), n0=9, n1=9, n2=1, n3=1).job("new", pods=2, cpu=2, priority=9, **hard(1))
     result = preempt(made)
     reason = "gangpreempt for default/new in HyperNode s1, chosen by tier 1 (priority, gang, conformance)"
@@ -244,7 +244,7 @@ def test_who_is_evicted_reads_for_whom_and_below_which_switch() -> None:
     assert {decision.domain for decision in evicted} == {"HyperNode s1"}
 
 
-def test_plugins_are_told_the_domain_in_which_room_is_wanted() -> None:
+def test_plugins_receive_the_domain_in_which_capacity_is_needed() -> None:
     class Spare(Plugin):
         name = "spare"
         asked: ClassVar[list[str]] = []

@@ -23,7 +23,7 @@ def world() -> World:
 
 
 @pytest.mark.parametrize("actions", [PREEMPT, GANG_PREEMPT])
-def test_who_holds_the_device_goes_and_nobody_else(actions: str) -> None:
+def test_only_the_holder_of_the_device_is_evicted(actions: str) -> None:
     made = world().add(claim("c")).job("urgent", cpu=1, priority=10, spec=uses("c"))
     result = made.run(actions, PLUGINS)
     assert result.evicted == ["default/holder-0"]
@@ -32,13 +32,13 @@ def test_who_holds_the_device_goes_and_nobody_else(actions: str) -> None:
 
 
 @pytest.mark.parametrize("actions", [PREEMPT, GANG_PREEMPT])
-def test_nobody_goes_for_devices_that_no_eviction_brings(actions: str) -> None:
+def test_no_pod_is_evicted_for_devices_that_no_eviction_frees(actions: str) -> None:
     made = world().add(claim("c", 2)).job("urgent", cpu=1, priority=10, spec=uses("c"))
     assert made.run(actions, PLUGINS).evicted == []
 
 
 @pytest.mark.parametrize("actions", [PREEMPT, GANG_PREEMPT])
-def test_nobody_goes_where_the_claim_keeps_another_consumer(actions: str) -> None:
+def test_no_pod_is_evicted_where_the_claim_keeps_another_consumer(actions: str) -> None:
     made = world()
     consumers = (reserved("holder-0"), reserved("of-another-scheduler"))
     made.add(allocated(claim("held"), "a", "g0", reserved_for=consumers))

@@ -60,7 +60,7 @@ def test_reclaim_spares_the_young_too() -> None:
     assert (run(YOUNG), run(AGED)) == ([], ["default/old-0"])
 
 
-def test_who_does_not_say_when_it_began_has_just_begun() -> None:
+def test_a_pod_without_a_start_time_has_just_started() -> None:
     assert not evicted(None, minRunTime="1s")
     assert evicted(None, minRunTime="0s")
 
@@ -93,7 +93,7 @@ def test_a_pod_that_was_just_started_here_is_young() -> None:
 
 @pytest.mark.parametrize("action", ["preempt", "reclaim", "gangpreempt", "gangreclaim"])
 @pytest.mark.parametrize("value", ["soon", "-1s"])
-def test_times_that_are_none_are_told_and_the_default_is_used(action: str, value: str) -> None:
+def test_invalid_times_are_reported_and_the_default_is_used(action: str, value: str) -> None:
     bad = {"holdFor": value, "minRunTime": value, "protectFor": value, "minWaitTime": value}
     read = load_policy(policy(f"enqueue, {action}", STOCK, **{action: bad}), load_catalog())
     assert len(read.warnings) == 4

@@ -55,7 +55,7 @@ def test_a_capability_of_zero_cpu_is_no_limit_here_either() -> None:
 @pytest.mark.parametrize(
     "actions", ["enqueue, allocate", "enqueue, allocate, reclaim", "enqueue, allocate, shuffle"]
 )
-def test_only_if_the_policy_has_an_action_that_could_take_from_whom(actions: str) -> None:
+def test_only_if_the_policy_has_an_action_that_could_evict_the_holder(actions: str) -> None:
     assert not let_in(gate(urgent(full()), actions))
 
 
@@ -65,11 +65,11 @@ def test_either_kind_of_preemption_will_do(action: str) -> None:
 
 
 @pytest.mark.parametrize("terms", [{"priority": 1}, {"priority": 0}])
-def test_who_is_not_more_urgent_waits(terms: dict[str, Any]) -> None:
+def test_a_job_that_is_not_more_urgent_waits(terms: dict[str, Any]) -> None:
     assert not let_in(gate(urgent(full(), **terms)))
 
 
-def test_who_asks_for_more_than_the_others_could_leave_waits() -> None:
+def test_a_job_that_needs_more_than_evictions_could_free_waits() -> None:
     assert not let_in(gate(urgent(full(), cpu=5)))
 
 
@@ -105,7 +105,7 @@ def test_limits_of_a_queue_and_closed_doors_hold(queue: str) -> None:
     assert not let_in(gate(urgent(world, queue="small")))
 
 
-def test_who_has_no_minimum_resources_passes_as_ever() -> None:
+def test_a_job_without_minimum_resources_is_admitted_as_before() -> None:
     assert let_in(gate(full().job("new", cpu=1, priority=1)))
 
 
@@ -131,7 +131,7 @@ def test_a_gang_with_a_topology_is_let_in_where_an_action_preempts_for_it(
 
 
 @pytest.mark.parametrize("action", ["gangpreempt", "gangreclaim"])
-def test_nobody_is_let_in_on_account_of_an_action_that_would_not_serve_it(action: str) -> None:
+def test_no_job_is_admitted_for_an_action_that_would_not_serve_it(action: str) -> None:
     def admitted(**terms: Any) -> bool:
         preempts = action == "gangpreempt"
         world = full("mine; theirs", queue="mine" if preempts else "theirs")

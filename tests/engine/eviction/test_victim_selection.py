@@ -108,7 +108,7 @@ class Nobody(Anybody):
         return Bound(None, lambda job: False)
 
 
-def test_if_no_harm_is_to_be_done_nodes_are_not_asked_for_whom_the_first_tier_spares() -> None:
+def test_with_do_no_harm_nodes_with_only_victims_that_the_first_tier_spares_are_skipped() -> None:
     objects = [node("n0", cpu=1), group("old"), pod("a", "old", on="n0", cpu=1)]
     session = World().add(*objects, group("new"), pod("t", "new", cpu=1)).session()
     session.rules = Rules([[Nobody(None, {})], [Anybody(None, {})]])
@@ -188,7 +188,7 @@ def test_a_plugin_that_fails_while_victims_are_listed_hides_none_from_the_next_j
 # -- votes
 
 
-def test_within_a_tier_only_whom_all_name_goes_and_an_empty_intersection_stays_empty() -> None:
+def test_within_a_tier_only_victims_that_all_name_count_and_an_empty_intersection_stays_empty() -> None:
     class Left(Anybody):
         name = "left"
 

@@ -120,11 +120,11 @@ def _chosen(*tiers: list[type[Plugin]], last_tier: int | None = None) -> tuple[l
     return [victim.name for victim in choice.victims], choice.tier
 
 
-def test_a_candidate_is_found_whom_all_allow_though_each_names_another_first() -> None:
+def test_a_candidate_that_all_allow_is_found_though_each_names_another_first() -> None:
     assert _chosen([First, NotZero]) == (["old-1"], 1)
 
 
-def test_whom_a_later_tier_allows_is_in_nobodys_way() -> None:
+def test_candidates_that_only_a_later_tier_allows_hide_no_others() -> None:
     """The first is spared by one plugin of the first tier and counted by the other: it is not offered to it again."""
     assert _chosen([First, NotZero], [Anybody]) == (["old-1"], 1)
 
