@@ -167,7 +167,7 @@ def _label_gradients(session: Session, unit: Job | SubJob, root: Domain, purpose
     domains = possible_domains(session.cluster, job)
     if len(domains) < 2:
         return [domains]
-    fitting = LabelRoom(session, job).fitting
+    fitting = LabelCapacity(session, job).fitting
     if purpose in PLACING:
         enough = np.flatnonzero(fitting >= session.rules.tasks_needed(job))
         return [[domains[place] for place in enough]]
@@ -178,15 +178,15 @@ def _label_scores(session: Session, sub_job: SubJob, domains: Sequence[Domain]) 
     """How good domains are for a group, by name."""
     if len(domains) < 2:
         return {}
-    room = LabelRoom(session, sub_job.job)
+    capacity = LabelCapacity(session, sub_job.job)
     held = sub_job.allocated_count
-    pods = held + room.fitting
-    score = np.floor(pods * FULL / max(pods.max(), 1)) + room.fullness
-    score += STARTS_NOW * (room.fitting_now >= room.fitting) + NOMINATED * room.nominated
-    return dict(zip((domain.name for domain in room.domains), score.tolist(), strict=True))
+    pods = held + capacity.fitting
+    score = np.floor(pods * FULL / max(pods.max(), 1)) + capacity.fullness
+    score += STARTS_NOW * (capacity.fitting_now >= capacity.fitting) + NOMINATED * capacity.nominated
+    return dict(zip((domain.name for domain in capacity.domains), score.tolist(), strict=True))
 
 
-class LabelRoom:
+class LabelCapacity:
     """How many pending tasks of a group fit into each domain, by requests and filters of nodes."""
 
     def __init__(self, session: Session, job: Job):

@@ -75,9 +75,9 @@ class GradientSearch:
     def _search(self, job: Job, pending: PendingTasks) -> bool:
         session, rules = self._session, self._session.rules
         tasks = [task for _, tasks in pending.items() for task in tasks]
-        room, needed = self._capacity.of(tasks), rules.tasks_needed(job)
+        capacity, needed = self._capacity.of(tasks), rules.tasks_needed(job)
         limit = session.topology.tier_limit(job)
-        if limit is not None and not label_key(job) and not room.any_with(needed, limit):
+        if limit is not None and not label_key(job) and not capacity.any_with(needed, limit):
             session.attempts.without_domain[job] = job
             return False
         if self._nothing_fits(pending):
@@ -85,12 +85,12 @@ class GradientSearch:
         gradients = session.topology.gradients(job, session.cluster.hyper_nodes.top, self._purpose)
         if self._redeem_nominations(job, pending, gradients):
             return True
-        room, self._held_by_queue = self._capacity.of_usable_nodes(tasks), None
-        groups = [[domain for domain in group if room.most(domain) >= needed] for group in gradients]
+        capacity, self._held_by_queue = self._capacity.of_usable_nodes(tasks), None
+        groups = [[domain for domain in group if capacity.most(domain) >= needed] for group in gradients]
         if not any(groups):
             session.attempts.without_domain[job] = job
-        for roomy in groups:
-            if roomy and self._place_in_best(job, pending, roomy):
+        for large_enough in groups:
+            if large_enough and self._place_in_best(job, pending, large_enough):
                 return True
             if self._held_by_queue is job:
                 return False
@@ -185,14 +185,14 @@ class GradientSearch:
         session = self._session
         if sub_job.nominated_hyper_node and place_nominated(session, sub_job, tasks, root):
             return 0.0
-        room = self._capacity.of_usable_nodes(tasks)
-        for offer in self._offers(sub_job, tasks, root, room, compared):
+        capacity = self._capacity.of_usable_nodes(tasks)
+        for offer in self._offers(sub_job, tasks, root, capacity, compared):
             if self._settle_sub_job(sub_job, tasks, offer.domain):
                 return offer.score
         return None
 
     def _offers(
-        self, sub_job: SubJob, tasks: list[Task], root: Domain, room: TaskRoom, compared: bool
+        self, sub_job: SubJob, tasks: list[Task], root: Domain, capacity: TaskCapacity, compared: bool
     ) -> Iterator[Offer]:
         """Domains for a sub-group, the best first; each is asked for when those before it did not serve.
 
@@ -200,13 +200,13 @@ class GradientSearch:
         """
         session, needed = self._session, self._session.rules.tasks_needed(sub_job)
         gradients = session.topology.gradients(sub_job, root, self._purpose)
-        groups = [[domain for domain in group if room.most(domain) >= needed] for group in gradients]
+        groups = [[domain for domain in group if capacity.most(domain) >= needed] for group in gradients]
         if not any(groups):
             session.attempts.without_domain[sub_job.job] = sub_job
-        for roomy in groups:
-            left = roomy
-            if compared and len(roomy) > 1:
-                left = [domain for domain in roomy if self._serves(sub_job, tasks, domain)]
+        for large_enough in groups:
+            left = large_enough
+            if compared and len(large_enough) > 1:
+                left = [domain for domain in large_enough if self._serves(sub_job, tasks, domain)]
             while left:
                 offer = self._best(sub_job, left)
                 yield offer
@@ -244,11 +244,11 @@ class GradientSearch:
         session = self._session
         session.attempts.forget_verdicts(job)
         (sub_job, tasks), *_ = pending.items()
-        room, number = self._capacity.of_usable_nodes(tasks), count()
+        capacity, number = self._capacity.of_usable_nodes(tasks), count()
         alike = len({(task.shape, task.role) for task in tasks}) == 1
         waiting: list[tuple[float, int, Offer, Domain, Iterator[Offer]]] = []
         for domain in domains:
-            offers = self._offers(sub_job, tasks, domain, room, compared=True)
+            offers = self._offers(sub_job, tasks, domain, capacity, compared=True)
             if offer := next(offers, None):
                 heapq.heappush(waiting, (-offer.score, next(number), offer, domain, offers))
         while waiting:
@@ -289,17 +289,17 @@ class DomainCapacity:
         self._moment: tuple[int, int] = (-1, -1)
         self._slots: dict[Hashable, tuple[Ints, Ints]] = {}
 
-    def of(self, tasks: Sequence[Task]) -> TaskRoom:
+    def of(self, tasks: Sequence[Task]) -> TaskCapacity:
         """How many of these tasks fit into each domain, at most, by what they request."""
-        return self._room(tasks, [task.shape for task in tasks])
+        return self._count(tasks, [task.shape for task in tasks])
 
-    def of_usable_nodes(self, tasks: Sequence[Task]) -> TaskRoom:
+    def of_usable_nodes(self, tasks: Sequence[Task]) -> TaskCapacity:
         """The same by what they request and by the nodes that they may use at all; it costs more."""
-        return self._room(
+        return self._count(
             tasks, [(task.shape, self._session.placement.key(task)) for task in tasks], usable=True
         )
 
-    def _room(self, tasks: Sequence[Task], keys: Sequence[Hashable], usable: bool = False) -> TaskRoom:
+    def _count(self, tasks: Sequence[Task], keys: Sequence[Hashable], usable: bool = False) -> TaskCapacity:
         moment = (self._cluster.columns.clock, self._cluster.hyper_nodes.version)
         if moment != self._moment:
             self._moment, self._slots = moment, {}
@@ -310,10 +310,10 @@ class DomainCapacity:
                     by_node *= self._session.evaluation(task).allowed
                 self._slots[key] = (by_node, self._cluster.hyper_nodes.lookup.sums(by_node))
         parts = [(*self._slots[key], count) for key, count in Counter(keys).items()]
-        return TaskRoom(self._cluster, parts, _reserved(self._cluster, tasks))
+        return TaskCapacity(self._cluster, parts, _reserved(self._cluster, tasks))
 
 
-class TaskRoom:
+class TaskCapacity:
     """How many of some tasks fit into each domain, at most."""
 
     def __init__(self, cluster: Cluster, parts: list[tuple[Ints, Ints, int]], reserved: int):
