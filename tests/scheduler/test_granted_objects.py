@@ -18,7 +18,7 @@ from stromboli.model.intake.object_intake import Intake
 from stromboli.model.ledgers import Grant
 from stromboli.model.status import Status
 from stromboli.model.volumes.volume_grant import VolumeGrant
-from stromboli.scheduler.granted_objects import GrantedObjects
+from stromboli.scheduler.introspection import GrantedObjects
 from tests.manifests import decoded, group, node, pod, queue
 
 POD = pod("web-0", "web")

@@ -20,8 +20,7 @@ from stromboli.kube.reflector import EVERYTHING
 from stromboli.model.cluster import Cluster
 from stromboli.model.lookup_objects import LookupObjects
 from stromboli.scheduler import introspection
-from stromboli.scheduler.granted_objects import GrantedObjects
-from stromboli.scheduler.introspection import encoded_memory, write_dump
+from stromboli.scheduler.introspection import GrantedObjects, encoded_memory, write_dump
 
 NOTHING = GrantedObjects(Cluster(LookupObjects()))
 
