@@ -87,8 +87,8 @@ def _storage_class(name: str, provisioner: str) -> Manifest:
     return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": meta, **late}
 
 
-def cluster_objects(chance: random.Random) -> list[Manifest]:
-    """Up to three nodes with little of everything."""
+def cluster_objects(chance: random.Random, nodes: int = 0) -> list[Manifest]:
+    """So many nodes, or up to three, with little of everything."""
     objects: list[Manifest] = [
         queue("default"),
         priority_class("high", 100),
@@ -99,7 +99,7 @@ def cluster_objects(chance: random.Random) -> list[Manifest]:
         _api("resource.k8s.io/v1", "DeviceClass", "gpu", {"selectors": []}),
         _claim_template("one-gpu"),
     ]
-    for name in [f"n{number}" for number in range(chance.choice((1, 2, 2, 3)))]:
+    for name in [f"n{number}" for number in range(nodes or chance.choice((1, 2, 2, 3)))]:
         cards = [card(f"GPU-{name}-{number}", count=2) for number in range(chance.choice((1, 2)))]
         objects += [
             vgpu_node(name, *cards, cpu=chance.choice((4, 8)), memory="16Gi", pods=20),

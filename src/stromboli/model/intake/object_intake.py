@@ -295,10 +295,13 @@ class Intake:
                 self.cluster.mark_dirty(job)
 
     def _job_priority(self, job: Job) -> int:
+        """The priority of a job by its group; a job without one has none."""
         classes, native = self.cluster.objects.priority_classes, job.native
+        if job.group is None:
+            return 0
         if native is not None and native.priority is not None:
             return native.priority
-        priority_class = classes.get(job.group.spec.priority_class_name) if job.group else None
+        priority_class = classes.get(job.group.spec.priority_class_name)
         if priority_class is None and native is not None:
             return native.pod_priority
         if priority_class is None:
@@ -370,9 +373,10 @@ class Intake:
             job.group = None
             if job.native is not None:
                 job.native.reset()
-            job.minimum, job.group_demands = 0, ()
+            job.minimum, job.group_demands, job.created, job.priority = 0, (), 0.0, 0
+            job.role_minimums, job.min_resources, job.reservable = {}, None, {}
             job.phase, job.written, job.conditions, job.reported = "", None, {}, {}
-            job.moved_at, job.time_limit = 0.0, None
+            job.moved_at, job.waiting_time, job.time_limit = 0.0, None, None
             self._attach_tasks(job, tasks)
             self._join(job, None)
             self._drop_if_empty(job)

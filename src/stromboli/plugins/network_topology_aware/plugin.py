@@ -286,7 +286,7 @@ class NetworkTopologyAware(Plugin):
 
     def _packing_version(self, task: Task) -> Hashable:
         """What was evicted counts as used again once another session opens."""
-        return self.session.cluster.columns.clock, self._session_sums().opened
+        return self._layout, self.session.cluster.columns.clock, self._session_sums().opened
 
     def _gang_version(self, task: Task) -> Hashable:
         sub_job = task.sub_job
