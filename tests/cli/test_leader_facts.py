@@ -8,8 +8,8 @@ from rich.console import Console
 from stromboli.cli.explain.explanation_text import SubjectText
 from stromboli.cli.explain.leader_facts import add_leader_facts
 from stromboli.engine.explanation.diagnosis import Diagnosis
-from stromboli.engine.explanation.subjects.explanation_document import JobExplanation
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStart
+from stromboli.simulator.explain.explanation_document import JobExplanation
 from stromboli.testing.world import World
 from tests.simulator.explain.explained_worlds import explain_job
 

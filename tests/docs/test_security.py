@@ -81,20 +81,20 @@ NO_BOUNDS = {
         cli.following.job_follower.MOST_EVENTS
         cli.job.job_description.MOST_PODS
         cli.policy.decision_differences.MOST_SHOWN
-        engine.explanation.subjects.event_history.LONGEST_TEXT
-        engine.explanation.subjects.event_history.MOST_ENTRIES
-        engine.explanation.subjects.job_subject.MOST_KINDS
-        engine.explanation.subjects.job_subject.MOST_PLACES
-        engine.explanation.subjects.node_subject.MOST_ASKED
-        engine.explanation.subjects.node_subject.MOST_JOBS
-        engine.explanation.subjects.explained_subject.MOST_BORROWERS
-        engine.explanation.subjects.explained_subject.MOST_JOBS
-        engine.explanation.subjects.resource_holders.MOST_HOLDERS
-        engine.explanation.subjects.room_by_nodes.LARGEST_LOOKED_INTO
-        engine.explanation.subjects.room_by_nodes.MOST_GROUPS
-        engine.explanation.subjects.room_by_nodes.MOST_HYPER_NODES
-        engine.explanation.subjects.room_by_nodes.MOST_KINDS
-        engine.explanation.subjects.subject_lookup.MOST_NAMED
+        engine.explanation.event_history.LONGEST_TEXT
+        engine.explanation.event_history.MOST_ENTRIES
+        simulator.explain.job_subject.MOST_KINDS
+        simulator.explain.job_subject.MOST_PLACES
+        simulator.explain.node_subject.MOST_ASKED
+        simulator.explain.node_subject.MOST_JOBS
+        simulator.explain.explained_subject.MOST_BORROWERS
+        simulator.explain.explained_subject.MOST_JOBS
+        simulator.explain.resource_holders.MOST_HOLDERS
+        simulator.explain.room_by_nodes.LARGEST_LOOKED_INTO
+        simulator.explain.room_by_nodes.MOST_GROUPS
+        simulator.explain.room_by_nodes.MOST_HYPER_NODES
+        simulator.explain.room_by_nodes.MOST_KINDS
+        simulator.explain.subject_lookup.MOST_NAMED
         simulator.explain.node_remedies.LONGEST_NAME
         simulator.explain.node_remedies.MOST_TAINTS
         simulator.explain.other_job_remedies.MOST_HOLDERS

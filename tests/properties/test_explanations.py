@@ -17,13 +17,6 @@ from hypothesis import strategies as st
 from stromboli.api.decoding import decode
 from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import Engine, Outcome
-from stromboli.engine.explanation.subjects.explanation_document import (
-    JobExplanation,
-    ObjectChange,
-    Remedy,
-    StartForecast,
-)
-from stromboli.engine.explanation.subjects.subject_lookup import Found
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.job import JobId
@@ -31,8 +24,15 @@ from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD, Scheduler
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.explain.cluster_explanation import WITHOUT_REMEDIES, ClusterExplainer
+from stromboli.simulator.explain.explanation_document import (
+    JobExplanation,
+    ObjectChange,
+    Remedy,
+    StartForecast,
+)
 from stromboli.simulator.explain.remedy_search import search_remedies
 from stromboli.simulator.explain.start_forecast import forecast_starts
+from stromboli.simulator.explain.subject_lookup import Found
 from stromboli.simulator.explain.wait_clues import WaitClues, wait_clues
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.testing.policy_text import known_extensions, policy_of

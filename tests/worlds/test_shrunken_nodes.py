@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from stromboli.cli.status.resource_usage import node_groups, queue_usage
-from stromboli.engine.explanation.subjects.job_subject import job_explanation
 from stromboli.simulator.cycle_plan import document
+from stromboli.simulator.explain.job_subject import job_explanation
 from tests.worlds.planning import CATALOG, WORLDS, live, planned, policy_named
 
 POLICIES = [

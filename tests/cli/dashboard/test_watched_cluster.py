@@ -11,10 +11,10 @@ from stromboli.cli.cluster.cluster_session import ClusterSession
 from stromboli.cli.dashboard import watched_cluster
 from stromboli.cli.dashboard.watched_cluster import WatchedCluster
 from stromboli.cli.live.visible_records import EVERYTHING, Visibility
-from stromboli.engine.explanation.subjects.explanation_document import Explanation
 from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
+from stromboli.simulator.explain.explanation_document import Explanation
 from stromboli.simulator.job_manifests import job_manifests
 from tests.cli.dashboard.network_manifests import node, pod
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import stromboli.engine
-from stromboli.engine.explanation.subjects.eviction_answers import EvictionAnswers
 from stromboli.engine.placement.node_functions import Check, Nodes, Refusal, reads
 from stromboli.engine.plugin import Plugin
 from stromboli.model.remedy import Rank, Remedy
 from stromboli.model.task import Task
+from stromboli.simulator.explain.eviction_answers import EvictionAnswers
 from stromboli.testing import World
 from stromboli.testing.policy_text import known_extensions
 

@@ -9,7 +9,7 @@ import pytest
 
 from stromboli.api import names
 from stromboli.engine.decisions import Bind, Event, Evict, PodGroupStatus
-from stromboli.engine.explanation.subjects.event_history import History
+from stromboli.engine.explanation.event_history import History
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.job import Job, JobId

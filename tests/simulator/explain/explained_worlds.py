@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from stromboli.engine.explanation.subjects.explanation_document import (
+from stromboli.simulator.cluster_loading import Loaded
+from stromboli.simulator.explain.cluster_explanation import ClusterExplainer
+from stromboli.simulator.explain.explanation_document import (
     JobExplanation,
     NodeExplanation,
     QueueExplanation,
     Subject,
 )
-from stromboli.engine.explanation.subjects.subject_lookup import look_up
-from stromboli.simulator.cluster_loading import Loaded
-from stromboli.simulator.explain.cluster_explanation import ClusterExplainer
+from stromboli.simulator.explain.subject_lookup import look_up
 from stromboli.testing.policy_text import known_extensions, policy_of
 from stromboli.testing.world import NOON, World
 

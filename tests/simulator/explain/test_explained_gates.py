@@ -2,17 +2,17 @@
 
 import pytest
 
-from stromboli.engine.explanation.subjects.explanation_document import (
-    Explanation,
-    JobExplanation,
-    as_builtins,
-)
-from stromboli.engine.explanation.subjects.subject_lookup import look_up
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.explain.cluster_explanation import ClusterExplainer
+from stromboli.simulator.explain.explanation_document import (
+    Explanation,
+    JobExplanation,
+    as_builtins,
+)
+from stromboli.simulator.explain.subject_lookup import look_up
 from stromboli.testing.policy_text import catalog_with, policy_of, policy_text
 from stromboli.testing.world import NOON, World
 from tests.manifests import discovered, hyper_node, pod

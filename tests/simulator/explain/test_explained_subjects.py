@@ -2,8 +2,8 @@
 
 import pytest
 
-from stromboli.engine.explanation.subjects.event_history import History, HistoryEntry, history_of
-from stromboli.engine.explanation.subjects.subject_lookup import NotFound, UnknownType, look_up
+from stromboli.engine.explanation.event_history import History, HistoryEntry, history_of
+from stromboli.simulator.explain.subject_lookup import NotFound, UnknownType, look_up
 from stromboli.testing.world import World
 from tests.simulator.explain.explained_worlds import HOUR, explain_job, explain_node, explain_queue
 

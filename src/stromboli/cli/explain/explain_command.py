@@ -17,7 +17,7 @@ from stromboli.cli.output import Format
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, POLICY, PRESET
 
 if TYPE_CHECKING:
-    from stromboli.engine.explanation.subjects.explanation_document import Explanation
+    from stromboli.simulator.explain.explanation_document import Explanation
 
 NOT_FOUND = 1
 """Exit status if an object is not found or the API server denies access."""
@@ -143,6 +143,6 @@ def _show(explanation: Explanation, output: Format) -> None:
         print_explanation(console(), explanation)
     else:
         from stromboli.cli.output import write_as
-        from stromboli.engine.explanation.subjects.explanation_document import as_builtins
+        from stromboli.simulator.explain.explanation_document import as_builtins
 
         write_as(output, as_builtins(explanation))

@@ -10,7 +10,7 @@ from rich.text import Text
 from stromboli.cli.cli_errors import print_warning
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.object_output import table_lines
-from stromboli.engine.explanation.subjects.explanation_document import (
+from stromboli.simulator.explain.explanation_document import (
     Explanation,
     HoldingJob,
     JobExplanation,

@@ -15,13 +15,13 @@ from stromboli.cli.explain.explain_command import NOT_FOUND, ExplainOptions
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.present_files import present_in_files
 from stromboli.engine.catalog import Catalog
-from stromboli.engine.explanation.subjects.explanation_document import Explanation
-from stromboli.engine.explanation.subjects.subject_lookup import Found, NotFound, UnknownType, look_up
 from stromboli.extensions import load_catalog
 from stromboli.model.cluster import Cluster
 from stromboli.policy.policy import Policy
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.explain.cluster_explanation import ClusterExplainer
+from stromboli.simulator.explain.explanation_document import Explanation
+from stromboli.simulator.explain.subject_lookup import Found, NotFound, UnknownType, look_up
 from stromboli.simulator.what_if.submitted_objects import Refused
 
 NotedSubject = tuple[Found, list[str]]

@@ -9,9 +9,9 @@ from stromboli.api.predecessors import FINISHED, SUSPENDED
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, kind_names, name_of
 from stromboli.cli.following.job_wait import message_of, phase_of
-from stromboli.engine.explanation.subjects.explanation_document import JobExplanation, PodCounts, State
-from stromboli.engine.explanation.subjects.subject_lookup import NotFound, UnknownType, look_up
 from stromboli.kube.request import ApiError
+from stromboli.simulator.explain.explanation_document import JobExplanation, PodCounts, State
+from stromboli.simulator.explain.subject_lookup import NotFound, UnknownType, look_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

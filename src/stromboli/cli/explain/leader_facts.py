@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.engine.explanation.quantities import time_text
-from stromboli.engine.explanation.subjects.explanation_document import JobExplanation, StartPromise, Subject
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStart
+from stromboli.simulator.explain.explanation_document import JobExplanation, StartPromise, Subject
 
 
 def add_leader_facts(subject: Subject, answer: LeaderAnswer) -> None:

@@ -18,23 +18,23 @@ from stromboli.cli.explain.own_objects import own_jobs
 from stromboli.cli.leader.leader_query import Unreachable, ask_leader
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.simulate.live_cluster import read_cluster
+from stromboli.engine.explanation.event_history import HistoryEntry, history_of, without_wrappings
 from stromboli.engine.explanation.quantities import time_text
-from stromboli.engine.explanation.subjects.event_history import HistoryEntry, history_of, without_wrappings
-from stromboli.engine.explanation.subjects.explanation_document import Explanation, JobExplanation, Subject
 from stromboli.extensions import load_catalog
 from stromboli.kube.request import ApiError
 from stromboli.simulator.cluster_loading import load_objects
+from stromboli.simulator.explain.explanation_document import Explanation, JobExplanation, Subject
 from stromboli.simulator.explain.pods_to_come import add_pods_to_come
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
     from stromboli.cli.explain.explain_command import ExplainOptions
     from stromboli.engine.catalog import Catalog
-    from stromboli.engine.explanation.subjects.subject_lookup import Found
     from stromboli.model.intake.object_intake import Intake
     from stromboli.policy.policy import Policy
     from stromboli.scheduler.explain.leader_answer import LeaderAnswer
     from stromboli.simulator.cluster_loading import Loaded
+    from stromboli.simulator.explain.subject_lookup import Found
 
 FORBIDDEN = 403
 RESOURCES = {"Queue": "queues", "Node": "nodes"}

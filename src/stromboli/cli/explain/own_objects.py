@@ -9,7 +9,7 @@ from stromboli.api.predecessors import ENDED
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.cluster_kinds import JOBS, POD_GROUPS, Manifest, kind_names, name_of
 from stromboli.cli.following.job_wait import phase_of, wait_sentence
-from stromboli.engine.explanation.subjects.explanation_document import JobExplanation, PodCounts, State
+from stromboli.simulator.explain.explanation_document import JobExplanation, PodCounts, State
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession

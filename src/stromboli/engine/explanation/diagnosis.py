@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType, field
 
@@ -20,8 +20,6 @@ from stromboli.model.remedy import Remedy
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.decisions import Decision
-    from stromboli.engine.session import Session
     from stromboli.model.cluster import Cluster
     from stromboli.model.dimensions import Dimensions
     from stromboli.model.job import Job
@@ -126,22 +124,6 @@ class Diagnosis(Struct, frozen=True):
         return wait_sentence(
             subject, f"{short}: {self.message}" if short else self.message, self.remedy or MORE
         )
-
-
-class EndedCycle(Protocol):
-    """The outcome of a cycle, while the cluster is as the cycle left it."""
-
-    @property
-    def decisions(self) -> list[Decision]: ...
-
-    @property
-    def session(self) -> Session: ...
-
-    def explain(self, job: Job) -> Diagnosis | None:
-        """Why a job waits; none if it does not."""
-
-    def explain_task(self, task: Task) -> str:
-        """Why one pod waits, in a sentence; empty if it does not."""
 
 
 # -- what is short, and the queues that hold it

@@ -24,8 +24,8 @@ from stromboli.engine.decisions import (
     PodDecision,
     PodGroupStatus,
 )
+from stromboli.engine.explanation.event_history import History, HistoryEntry
 from stromboli.engine.explanation.quantities import time_text
-from stromboli.engine.explanation.subjects.event_history import History, HistoryEntry
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import VOLCANO_GROUP, Job, JobId
 from stromboli.scheduler.explain.decision_ring import DecisionRing, RingBounds

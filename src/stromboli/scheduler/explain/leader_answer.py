@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from stromboli.engine.explanation.diagnosis import Diagnosis
-from stromboli.engine.explanation.subjects.event_history import History
+from stromboli.engine.explanation.event_history import History
 
 
 class PromisedStart(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stromboli.engine.explanation.diagnosis import waits
-from stromboli.engine.explanation.subjects.event_history import History
+from stromboli.engine.explanation.event_history import History
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import VOLCANO_GROUP, Job, JobId
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStart

@@ -1,1 +1,1 @@
-"""`stromboli explain`: what the engine says of a job, and what would let it start, tried on the loaded cluster."""
+"""`stromboli explain`: a job, a pod, a queue or a node in full, and what would let a job start, tried by cycles."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome, RehearsedParts
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.engine.explanation.subjects.eviction_answers import EVICTING
-from stromboli.engine.explanation.subjects.explanation_document import ObjectChange
 from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.intake.sub_jobs import sub_job_of
@@ -19,6 +17,8 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD
+from stromboli.simulator.explain.eviction_answers import EVICTING
+from stromboli.simulator.explain.explanation_document import ObjectChange
 from stromboli.simulator.explain.model_changes import applied
 
 PLACING = frozenset(("enqueue", "allocate", "backfill"))

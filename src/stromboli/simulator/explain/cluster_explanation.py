@@ -7,23 +7,23 @@ from dataclasses import dataclass, field
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome
+from stromboli.engine.explanation.event_history import History
 from stromboli.engine.explanation.node_gates import LARGER_THAN_CLUSTER
 from stromboli.engine.explanation.quantities import time_text
-from stromboli.engine.explanation.subjects.event_history import History
-from stromboli.engine.explanation.subjects.explained_subject import explain_found
-from stromboli.engine.explanation.subjects.explanation_document import (
+from stromboli.engine.waiting.room_waits import RoomWaits
+from stromboli.policy.policy import Policy
+from stromboli.simulator.cluster_loading import Loaded
+from stromboli.simulator.ephemeral_claims import make_ephemeral_claims
+from stromboli.simulator.explain.explained_subject import explain_found
+from stromboli.simulator.explain.explanation_document import (
     Explanation,
     JobExplanation,
     StartForecast,
     Subject,
 )
-from stromboli.engine.explanation.subjects.subject_lookup import Found
-from stromboli.engine.waiting.room_waits import RoomWaits
-from stromboli.policy.policy import Policy
-from stromboli.simulator.cluster_loading import Loaded
-from stromboli.simulator.ephemeral_claims import make_ephemeral_claims
 from stromboli.simulator.explain.remedy_search import search_remedies
 from stromboli.simulator.explain.start_forecast import forecast_starts
+from stromboli.simulator.explain.subject_lookup import Found
 from stromboli.simulator.explain.wait_clues import WaitClues, wait_clues
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.sources.usage_feed import LOCAL, UsageFeed

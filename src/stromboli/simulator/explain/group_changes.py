@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from stromboli.api.resources.resource_lists import resource_list
-from stromboli.engine.explanation.subjects.explanation_document import ObjectChange
 from stromboli.model.amounts import Amounts, shift
+from stromboli.simulator.explain.explanation_document import ObjectChange
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster

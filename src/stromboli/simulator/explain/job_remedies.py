@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from stromboli.api import names
 from stromboli.engine.explanation.quantities import quantities
-from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
 from stromboli.model.status import Status
 from stromboli.simulator.dangling_references import first_few
+from stromboli.simulator.explain.explanation_document import ObjectChange, Remedy
 from stromboli.simulator.explain.group_changes import (
     fewer_at_once,
     group_patch,

@@ -14,11 +14,11 @@ from stromboli.api.decoding import decode
 from stromboli.api.manifests.merge_patches import merged
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.pod import Pod, PodSpec
-from stromboli.engine.explanation.subjects.explanation_document import ObjectChange
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.intake.sub_jobs import sub_job_of
 from stromboli.model.job import VOLCANO_GROUP, JobId
 from stromboli.model.task import Task
+from stromboli.simulator.explain.explanation_document import ObjectChange
 
 
 @contextmanager

@@ -9,12 +9,12 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.engine.explanation.quantities import NodeGroupNames
-from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
 from stromboli.engine.placement.node_fit import slots
 from stromboli.model.cluster import Cluster
 from stromboli.model.node_columns import Node
 from stromboli.simulator.count_sentences import counted
 from stromboli.simulator.dangling_references import first_few
+from stromboli.simulator.explain.explanation_document import ObjectChange, Remedy
 from stromboli.simulator.explain.model_changes import as_manifest
 from stromboli.simulator.explain.remedy_trials import RemedyTrials, pods_patch
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from math import inf, isfinite
 
 from stromboli.engine.explanation.quantities import time_text
-from stromboli.engine.explanation.subjects.eviction_answers import BETWEEN_QUEUES, EVICTING, WITHIN_QUEUE
-from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
-from stromboli.engine.explanation.subjects.resource_holders import expected_end
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.simulator.dangling_references import first_few
+from stromboli.simulator.explain.eviction_answers import BETWEEN_QUEUES, EVICTING, WITHIN_QUEUE
+from stromboli.simulator.explain.explanation_document import ObjectChange, Remedy
 from stromboli.simulator.explain.group_changes import group_patch
 from stromboli.simulator.explain.remedy_trials import RemedyTrials, pods_patch
+from stromboli.simulator.explain.resource_holders import expected_end
 
 MOST_HOLDERS = 3
 """Jobs of which it is tried whether the end of each alone is enough."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from stromboli.engine.explanation.quantities import quantities
 from stromboli.engine.explanation.queue_limit_hits import Hit
-from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
 from stromboli.engine.plugin import DESERVED
 from stromboli.engine.queue_limits import own_capability
 from stromboli.model.queue import Queue
+from stromboli.simulator.explain.explanation_document import ObjectChange, Remedy
 from stromboli.simulator.explain.group_changes import group_patch
 from stromboli.simulator.explain.remedy_trials import RemedyTrials, listed
 

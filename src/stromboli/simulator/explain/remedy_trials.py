@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stromboli.engine.explanation.subjects.eviction_answers import EVICTING
-from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
 from stromboli.model.shape import Shape
@@ -15,6 +13,8 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.policy.policy import Policy
 from stromboli.simulator.explain.changed_cycles import StartTrials
+from stromboli.simulator.explain.eviction_answers import EVICTING
+from stromboli.simulator.explain.explanation_document import ObjectChange, Remedy
 from stromboli.simulator.explain.wait_clues import WaitClues
 
 MOST_TRIALS = 24

@@ -7,13 +7,13 @@ from math import isfinite
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.explanation.quantities import time_text
-from stromboli.engine.explanation.subjects.explanation_document import StartForecast
 from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.policy.policy import Policy
 from stromboli.simulator.cluster_loading import Loaded
+from stromboli.simulator.explain.explanation_document import StartForecast
 from stromboli.simulator.runs.run_record import JobRecord, RunRecord
 from stromboli.simulator.runs.simulation_loop import SimulationLoop
 from stromboli.simulator.runs.simulation_settings import SimulationSettings

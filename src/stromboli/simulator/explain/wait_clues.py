@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.engine.explanation.queue_limit_hits import Hit, limit_hit
-from stromboli.engine.explanation.subjects.job_subject import short_dims, waiting_tasks
-from stromboli.engine.explanation.subjects.resource_holders import largest_holding_jobs
-from stromboli.engine.explanation.subjects.room_by_nodes import WaitingKind, waiting_kinds
+from stromboli.simulator.explain.job_subject import short_dims, waiting_tasks
+from stromboli.simulator.explain.resource_holders import largest_holding_jobs
+from stromboli.simulator.explain.room_by_nodes import WaitingKind, waiting_kinds
 
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome

@@ -19,7 +19,7 @@ from stromboli.cli.dashboard.reading.kept_explanations import (
     Explanations,
     KnownExplanation,
 )
-from stromboli.engine.explanation.subjects.explanation_document import Explanation
+from stromboli.simulator.explain.explanation_document import Explanation
 
 
 @pytest.fixture(autouse=True)

@@ -14,14 +14,14 @@ from stromboli.cli.dashboard.reading.computing_thread import ComputingThread, Re
 from stromboli.cli.dashboard.reading.kept_reads import Key
 from stromboli.cli.explain.live_explanation import ExplanationWish, explanation_in
 from stromboli.cli.leader.leader_query import Unreachable, ask_leader
-from stromboli.engine.explanation.subjects.subject_lookup import NotFound, UnknownType
 from stromboli.kube.request import ApiError, NoResponse
+from stromboli.simulator.explain.subject_lookup import NotFound, UnknownType
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
     from stromboli.cli.dashboard.watched_cluster import WatchedCluster
     from stromboli.engine.explanation.diagnosis import Diagnosis
-    from stromboli.engine.explanation.subjects.explanation_document import Explanation
+    from stromboli.simulator.explain.explanation_document import Explanation
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from stromboli.cli.dashboard.pages.workloads.explanation_view import (
 )
 from stromboli.cli.dashboard.reading.kept_explanations import KnownExplanation
 from stromboli.engine.explanation.diagnosis import Diagnosis, Shortage
-from stromboli.engine.explanation.subjects.event_history import HistoryEntry, history_of
-from stromboli.engine.explanation.subjects.explanation_document import (
+from stromboli.engine.explanation.event_history import HistoryEntry, history_of
+from stromboli.simulator.explain.explanation_document import (
     Explanation,
     GateState,
     HyperNodeRoom,

@@ -46,7 +46,7 @@ from stromboli.cli.dashboard.reading.kept_explanations import full_explanation
 from stromboli.cli.dashboard.reading.node_reading import NodeReading, read_node
 from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, unit
 from stromboli.cli.live.cluster_records import NodeRecord, PodSums
-from stromboli.engine.explanation.subjects.explanation_document import NodeExplanation
+from stromboli.simulator.explain.explanation_document import NodeExplanation
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
 LABELS_SHOWN = 40

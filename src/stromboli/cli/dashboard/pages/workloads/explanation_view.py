@@ -22,7 +22,7 @@ from stromboli.cli.dashboard.reading.kept_explanations import (
     leaders_explanation,
 )
 from stromboli.engine.explanation.diagnosis import Diagnosis
-from stromboli.engine.explanation.subjects.explanation_document import (
+from stromboli.simulator.explain.explanation_document import (
     JobExplanation,
     ObjectChange,
     Remedy,

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from stromboli.engine.explanation.diagnosis import Diagnosis
-from stromboli.engine.explanation.subjects.event_history import History
+from stromboli.engine.explanation.event_history import History
 
 SCHEMA = 1
 Resources = dict[str, str]

@@ -11,9 +11,9 @@ import numpy as np
 
 from stromboli.engine.explanation.closest_domain import DomainSearch
 from stromboli.engine.explanation.quantities import NodeGroupNames, quantities
-from stromboli.engine.explanation.subjects.explanation_document import HyperNodeRoom, NodeGroupRoom
 from stromboli.engine.placement.node_fit import slots
 from stromboli.model.dimensions import PODS
+from stromboli.simulator.explain.explanation_document import HyperNodeRoom, NodeGroupRoom
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session

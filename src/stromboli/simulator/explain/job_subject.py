@@ -10,10 +10,12 @@ import numpy as np
 
 from stromboli.engine.decisions import Bind
 from stromboli.engine.explanation.diagnosis import WAITING
+from stromboli.engine.explanation.event_history import history_of_job
 from stromboli.engine.explanation.quantities import quantities, time_text
-from stromboli.engine.explanation.subjects.event_history import history_of_job
-from stromboli.engine.explanation.subjects.eviction_answers import EvictionAnswers
-from stromboli.engine.explanation.subjects.explanation_document import (
+from stromboli.model.dimensions import PODS
+from stromboli.model.status import Status
+from stromboli.simulator.explain.eviction_answers import EvictionAnswers
+from stromboli.simulator.explain.explanation_document import (
     GateState,
     JobExplanation,
     PodCounts,
@@ -21,22 +23,21 @@ from stromboli.engine.explanation.subjects.explanation_document import (
     PodRequest,
     State,
 )
-from stromboli.engine.explanation.subjects.resource_holders import (
+from stromboli.simulator.explain.resource_holders import (
     expected_end,
     holding_tasks,
     resource_holders,
 )
-from stromboli.engine.explanation.subjects.room_by_nodes import (
+from stromboli.simulator.explain.room_by_nodes import (
     WaitingKind,
     hyper_node_rooms,
     node_group_rooms,
     waiting_kinds,
 )
-from stromboli.model.dimensions import PODS
-from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.explanation.diagnosis import Diagnosis, EndedCycle
+    from stromboli.engine.cycle import Outcome
+    from stromboli.engine.explanation.diagnosis import Diagnosis
     from stromboli.engine.session import Session
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job
@@ -50,7 +51,7 @@ ROOM_GATES = ("nodes", "topology", "gang", "pipeline", "backfill", "queue-limits
 
 
 def job_explanation(
-    outcome: EndedCycle, job: Job, kind: str = "", name: str = "", pod: Task | None = None
+    outcome: Outcome, job: Job, kind: str = "", name: str = "", pod: Task | None = None
 ) -> JobExplanation:
     """Explain a job as it is after a cycle, to be asked before the cluster changes again.
 
@@ -80,7 +81,7 @@ def job_explanation(
     return explained
 
 
-def job_state(outcome: EndedCycle, job: Job, wait: Diagnosis | None) -> State:
+def job_state(outcome: Outcome, job: Job, wait: Diagnosis | None) -> State:
     """Whether it waits, starts with what the cycle decided, or runs."""
     counts, held = job.counts, holding_tasks(job)
     enough = job.ready_count - counts[Status.ALLOCATED] >= max(job.minimum, 1)
@@ -124,7 +125,7 @@ def waiting_tasks(job: Job) -> list[Task]:
     return sorted(tasks, key=lambda task: task.order)
 
 
-def _add_wait(outcome: EndedCycle, job: Job, wait: Diagnosis, explained: JobExplanation) -> None:
+def _add_wait(outcome: Outcome, job: Job, wait: Diagnosis, explained: JobExplanation) -> None:
     session = outcome.session
     explained.wait = wait
     explained.gates = gate_states(job, wait)
@@ -170,7 +171,7 @@ def _requests(cluster: Cluster, job: Job) -> list[PodRequest]:
     ]
 
 
-def _add_places(outcome: EndedCycle, job: Job, explained: JobExplanation) -> None:
+def _add_places(outcome: Outcome, job: Job, explained: JobExplanation) -> None:
     """Where its pods are, and since and until when."""
     tasks = holding_tasks(job)
     nodes: dict[str, list[Task]] = {}
@@ -217,7 +218,7 @@ def _node_list(places: Sequence[PodPlace]) -> str:
     return f" on {', '.join(listed)}{more}"
 
 
-def _pod_text(outcome: EndedCycle, task: Task) -> str:
+def _pod_text(outcome: Outcome, task: Task) -> str:
     if task.status is Status.PENDING:
         if task.gates:
             return f"Pod {task.name} has scheduling gates: {', '.join(task.gates)}"

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from stromboli.engine.explanation.diagnosis import waiting_count, waits
 from stromboli.engine.explanation.quantities import quantities, quantity
-from stromboli.engine.explanation.subjects.explanation_document import (
+from stromboli.engine.queue_limits import deserved_share, own_capability, own_limits
+from stromboli.model.amounts import Amounts, excess
+from stromboli.model.dimensions import PODS
+from stromboli.simulator.explain.explanation_document import (
     JobExplanation,
     PodCounts,
     QueueExplanation,
@@ -16,23 +19,20 @@ from stromboli.engine.explanation.subjects.explanation_document import (
     Subject,
     WaitingJob,
 )
-from stromboli.engine.explanation.subjects.job_subject import job_explanation
-from stromboli.engine.explanation.subjects.node_subject import node_explanation
-from stromboli.engine.explanation.subjects.resource_holders import holding_jobs, holding_tasks
-from stromboli.engine.queue_limits import deserved_share, own_capability, own_limits
-from stromboli.model.amounts import Amounts, excess
-from stromboli.model.dimensions import PODS
+from stromboli.simulator.explain.job_subject import job_explanation
+from stromboli.simulator.explain.node_subject import node_explanation
+from stromboli.simulator.explain.resource_holders import holding_jobs, holding_tasks
 
 if TYPE_CHECKING:
-    from stromboli.engine.explanation.diagnosis import EndedCycle
-    from stromboli.engine.explanation.subjects.subject_lookup import Found
+    from stromboli.engine.cycle import Outcome
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
+    from stromboli.simulator.explain.subject_lookup import Found
 
 
-def explain_found(outcome: EndedCycle, found: Found) -> Subject:
+def explain_found(outcome: Outcome, found: Found) -> Subject:
     """Explain a subject, to be asked before the cluster changes again."""
     if found.queue is not None:
         return queue_explanation(outcome, found.queue)
@@ -46,7 +46,7 @@ def explain_found(outcome: EndedCycle, found: Found) -> Subject:
     return _lone_pod(outcome, found.task)
 
 
-def _lone_pod(outcome: EndedCycle, task: Task) -> JobExplanation:
+def _lone_pod(outcome: Outcome, task: Task) -> JobExplanation:
     """A pod that belongs to no PodGroup, or to another scheduler."""
     why = outcome.explain_task(task)
     where = (
@@ -77,7 +77,7 @@ MOST_JOBS = 10
 MOST_BORROWERS = 10
 
 
-def queue_explanation(outcome: EndedCycle, queue: Queue) -> QueueExplanation:
+def queue_explanation(outcome: Outcome, queue: Queue) -> QueueExplanation:
     """Explain a queue as it is after a cycle, to be asked before the cluster changes again."""
     session = outcome.session
     waiting = sorted(
@@ -148,7 +148,7 @@ def _shares(session: Session, queue: Queue) -> list[QueueShare]:
     ]
 
 
-def _waiting(outcome: EndedCycle, job: Job) -> WaitingJob:
+def _waiting(outcome: Outcome, job: Job) -> WaitingJob:
     wait = outcome.explain(job)
     asked = quantities(outcome.session.cluster, job.pending)
     return WaitingJob(job.key, waiting_count(job), asked, wait.message if wait else "")

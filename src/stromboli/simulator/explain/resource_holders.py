@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from stromboli.engine.explanation.quantities import quantities, time_text
-from stromboli.engine.explanation.subjects.eviction_answers import EvictionAnswers
-from stromboli.engine.explanation.subjects.explanation_document import HoldingJob, ResourceHolder
 from stromboli.model.amounts import Amounts, shift
 from stromboli.model.status import WEIGHT, Status
 from stromboli.model.time_limits import queue_limit, time_limit
+from stromboli.simulator.explain.eviction_answers import EvictionAnswers
+from stromboli.simulator.explain.explanation_document import HoldingJob, ResourceHolder
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session

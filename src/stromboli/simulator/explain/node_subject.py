@@ -9,13 +9,13 @@ from stromboli.api import names
 from stromboli.api.node_state import node_state
 from stromboli.engine.explanation.diagnosis import first_waiting, waiting_count
 from stromboli.engine.explanation.quantities import quantities, quantity
-from stromboli.engine.explanation.subjects.explanation_document import NodeExplanation, NodeShare, WaitingJob
-from stromboli.engine.explanation.subjects.resource_holders import holding_jobs
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import WEIGHT
+from stromboli.simulator.explain.explanation_document import NodeExplanation, NodeShare, WaitingJob
+from stromboli.simulator.explain.resource_holders import holding_jobs
 
 if TYPE_CHECKING:
-    from stromboli.engine.explanation.diagnosis import EndedCycle
+    from stromboli.engine.cycle import Outcome
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
@@ -28,7 +28,7 @@ _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailab
 _KEEPS_OUT = ("NoSchedule", "NoExecute")
 
 
-def node_explanation(outcome: EndedCycle, node: Node) -> NodeExplanation:
+def node_explanation(outcome: Outcome, node: Node) -> NodeExplanation:
     """Explain a node as it is after a cycle, to be asked before the cluster changes again."""
     session = outcome.session
     holding = [task for task in node.tasks if WEIGHT[task.status].used]
