@@ -19,13 +19,13 @@ from bench.run import table
 from bench.worlds import Sizes, full
 from stromboli.api.decoding import decode
 from stromboli.api.types.meta import Object
-from stromboli.engine.explanation.subjects.explanation_document import JobExplanation
-from stromboli.engine.explanation.subjects.subject_lookup import look_up
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import preset
 from stromboli.simulator.cluster_loading import load_objects
 from stromboli.simulator.explain.cluster_explanation import ClusterExplainer
+from stromboli.simulator.explain.explanation_document import JobExplanation
+from stromboli.simulator.explain.subject_lookup import look_up
 
 SEED = 20261101
 NOW = 1793534400.0
