@@ -1,0 +1,75 @@
+"""A custom evicting action: its candidates, and how a task is served. The search is shared."""
+
+from __future__ import annotations
+
+from stromboli.engine.catalog import action
+from stromboli.engine.eviction.eviction_options import EvictionOptions
+from stromboli.engine.eviction.node_clearing import clear_node, has_enough
+from stromboli.engine.eviction.starving_jobs import evict_for_job, starving_jobs
+from stromboli.engine.eviction.victim_candidates import VictimCandidates
+from stromboli.engine.eviction.victim_selection import VictimSelection
+from stromboli.engine.session import Session
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+from stromboli.model.topology.domain import Domain
+from stromboli.testing import World
+
+
+@action("yield", EvictionOptions)
+def yielding(session: Session) -> None:
+    """Evict jobs that are annotated `example.com/yields` for any job that starves, in every queue."""
+    options: EvictionOptions = session.arguments("yield")
+    candidates = VictimCandidates(
+        "preemptable",
+        (Status.RUNNING,),
+        lambda task, job: job is not task.job and "example.com/yields" in job.annotations,
+        accepts=options.may_evict(session),
+    )
+    search = VictimSelection(session, candidates, options)
+    for _, jobs in session.jobs_by_queue(starving_jobs(session, may_help=search.may_help)).visits():
+        for job in jobs:
+            evict_for_job(search, job, _serve)
+
+
+def _serve(search: VictimSelection, task: Task, within: Domain | None) -> bool:
+    for part in search.searches(task, within):
+        for node in part.nodes_by_score(task, within):
+            choice = part.choose(task, node)
+            if choice is None or not has_enough(part.session, task, node, choice.victims):
+                continue
+            if clear_node(part, "yield", task, node, choice, within):
+                return True
+    return False
+
+
+def test_an_action_evicts_with_what_the_other_evicting_actions_share() -> None:
+    world = World(nodes="n1 cpu=2; n2 cpu=2", queues="mine; theirs")
+    world.job("stays", cpu=2, minimum=0, queue="mine", running_on="n1")
+    world.job(
+        "yields",
+        cpu=2,
+        minimum=0,
+        queue="theirs",
+        running_on="n2",
+        annotations={"example.com/yields": "true"},
+    )
+    world.job("new", cpu=2, queue="mine")
+    result = world.run("enqueue, allocate, yield", "gang predicates nodeorder", action_functions=[yielding])
+    assert result.evicted == ["default/yields-0"]
+    assert result.pipelined == {"default/new-0": "n2"}
+
+
+def test_it_evicts_nothing_for_a_gang_that_could_not_start_with_it() -> None:
+    world = World(nodes="n1 cpu=2; n2 cpu=2", queues="mine; theirs")
+    world.job(
+        "yields",
+        pods=2,
+        cpu=2,
+        minimum=0,
+        queue="theirs",
+        running_on="n1 n2",
+        annotations={"example.com/yields": "true"},
+    )
+    world.job("new", pods=3, cpu=2, queue="mine")
+    result = world.run("enqueue, allocate, yield", "gang predicates nodeorder", action_functions=[yielding])
+    assert result.evicted == []
