@@ -53,11 +53,10 @@ def _take_turn(
     session: Session, turns: Turns, job: Job, search: GradientSearch, reserving: GradientSearch
 ) -> None:
     """Place a job, with another turn for tasks beyond its minimum; plugins learn of it if it finds no capacity."""
-    if lacks_pods(job):
-        session.rules.no_room(job, lambda: False)
-        return
     pending = turns.pending(job)
-    if not pending:
+    if pending is None:
+        if lacks_pods(job):
+            session.rules.no_room(job, lambda: False)
         return
     may_start = turns.may_start(job) and not _is_held_back(session, job)
     if may_start and _allocate_job(session, search, job, pending):

@@ -211,15 +211,23 @@ def every_of_first_tier(tiers: Tiers) -> Method:
     return every([first]) if first else lambda *_: False
 
 
+def _no_answer(*items: Any) -> None:
+    """The answer where no plugin takes part."""
+
+
 def first_answer(tiers: Tiers) -> Method:
     """The first answer that is not none."""
     methods = _flat(tiers)
+    if not methods:
+        return _no_answer
     return lambda *items: next((answer for answer in answers(methods, items) if answer is not None), None)
 
 
 def notify(tiers: Tiers) -> Method:
     """All are called; there are no answers."""
     methods = _flat(tiers)
+    if not methods:
+        return _no_answer
 
     def spread(*items: Any) -> None:
         for _ in answers(methods, items):

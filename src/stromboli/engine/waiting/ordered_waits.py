@@ -281,7 +281,9 @@ class OrderedTurns:
 
     def pending(self, job: Job) -> PendingTasks | None:
         left = self._left.get(job)
-        return self._find_pending(job) if left is None else left
+        if left is None and not lacks_pods(job):
+            left = self._find_pending(job)
+        return left or None
 
     def push(self, job: Job, pending: PendingTasks) -> None:
         if job is self._had_first_turn:

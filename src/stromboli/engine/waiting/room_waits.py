@@ -71,7 +71,7 @@ class Turns(Protocol):
     def __iter__(self) -> Iterator[Job]: ...
 
     def pending(self, job: Job) -> PendingTasks | None:
-        """What is left to place of the job whose turn it is; none if it may not be scheduled."""
+        """What is left to place of the job whose turn it is; none if nothing is, or if it may not be scheduled."""
 
     def may_start(self, job: Job) -> bool:
         """Whether the job whose turn it is may be placed; if not, plugins may only promise it capacity."""
