@@ -81,15 +81,22 @@ class Invalid(_InvalidFields):
         return self.remedy.steady_text()
 
 
-class HeldBack(NamedTuple):
-    """Why a job may not start yet though there may be room for it: it would delay jobs that come before it."""
-
+class _HeldBackFields(NamedTuple):
     message: str
     """A sentence for its user, with the names and times of the moment."""
     summary: str
     """The message without what moves."""
     remedy: str = ""
     """What would let it start."""
+
+
+class HeldBack(_HeldBackFields):
+    """Why a job may not start yet though there may be capacity for it: it would delay jobs that come before it."""
+
+    __slots__ = ()
+
+    def __new__(cls, message: str, summary: str, remedy: str = "", *, way_out: str = "") -> HeldBack:
+        return super().__new__(cls, message, summary, remedy or way_out)
 
 
 @dataclass(frozen=True, slots=True)
