@@ -375,10 +375,13 @@ def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:
 
 def _exceed(tasks: list[Task], sizes: NodeSizes, spare: int) -> bool:
     """Whether the nodes could not hold all but `spare` of some tasks."""
-    too_many = (count - sizes.slots(shape) for shape, count in Counter(task.shape for task in tasks).items())
-    if sum(count for count in too_many if count > 0) > spare:
+    counts = Counter(task.shape for task in tasks)
+    too_many = sum(max(count - sizes.slots(shape), 0) for shape, count in counts.items())
+    if too_many > spare:
         return True
-    requests = total_of(task.request for task in tasks) if not spare else {}
+    if spare or (len(counts) == 1 and not too_many):
+        return False  # pods of one shape for which nodes have slots request no more than these nodes have
+    requests = total_of(task.request for task in tasks)
     return bool(lacking(requests, sizes.total, requests))
 
 
