@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.engine.cycle import Engine, Outcome
-from stromboli.engine.placement.node_answers import scored
-from stromboli.engine.placement.node_functions import Nodes
+from stromboli.engine.placement.node_functions import Nodes, scored
 from stromboli.extensions import load_catalog
 from stromboli.model.node_usage import NodeUsage
 from stromboli.policy.policy import load_policy

@@ -12,9 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.engine.placement import usage_evaluation
-from stromboli.engine.placement.node_answers import passes
 from stromboli.engine.placement.node_fit import fits, fits_amounts
-from stromboli.engine.placement.node_functions import BadAnswer, Column, NodeFilter, Nodes, NodeScore
+from stromboli.engine.placement.node_functions import BadAnswer, Column, NodeFilter, Nodes, NodeScore, passes
 from stromboli.engine.placement.node_program import (
     MAX_OPERATIONS,
     Program,
@@ -22,8 +21,8 @@ from stromboli.engine.placement.node_program import (
     RecordedNodes,
     Recorder,
 )
+from stromboli.engine.placement.scoring import Part, utilisation
 from stromboli.engine.placement.usage_evaluation import UsageEvaluation
-from stromboli.engine.placement.utilisation import Part, utilisation
 from stromboli.model.cluster import Cluster
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.node_columns import MAX_NUMBER, Columns

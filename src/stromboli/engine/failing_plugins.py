@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from stromboli.api import names
 from stromboli.engine.decisions import Event
-from stromboli.engine.placement.node_answers import finished, scored
-from stromboli.engine.placement.node_functions import Nodes
+from stromboli.engine.placement.node_functions import Nodes, finished, scored
 from stromboli.engine.plugin import POINTS, Plugin
 from stromboli.engine.plugin_failures import Failure, exclude_failed_before
 from stromboli.engine.points import sort_keys

@@ -19,8 +19,7 @@ from stromboli.api import names
 from stromboli.engine.job_needs import JobNeeds
 from stromboli.engine.job_reports import Attempts, JobReports
 from stromboli.engine.order import JobsByQueue
-from stromboli.engine.placement.node_placement import Place, Placement
-from stromboli.engine.placement.shard_nodes import own_nodes_first
+from stromboli.engine.placement.node_placement import Place, Placement, own_nodes_first
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard
 from stromboli.engine.statement import Statement

@@ -8,7 +8,7 @@ from functools import partial
 
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import Column, Nodes, NodeScore
-from stromboli.engine.placement.utilisation import Part, utilisation
+from stromboli.engine.placement.scoring import Part, utilisation
 from stromboli.engine.plugin import Plugin
 from stromboli.model.task import Task
 from stromboli.policy.argument_checks import at_least

@@ -12,7 +12,7 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore
-from stromboli.engine.placement.utilisation import Part, utilisation
+from stromboli.engine.placement.scoring import Part, utilisation
 from stromboli.engine.plugin import Plugin
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.requirements.placement_requirement import RESOURCE_STRATEGY

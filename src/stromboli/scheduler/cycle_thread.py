@@ -21,8 +21,7 @@ from typing import NamedTuple
 from stromboli.daemon.memory_management import collect_rarely
 from stromboli.daemon.metric_types import forget
 from stromboli.engine.placement.evaluation import Evaluation
-from stromboli.engine.placement.node_answers import finished, scored
-from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, checked
+from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, checked, finished, scored
 from stromboli.engine.placement.usage_evaluation import UsageEvaluation
 from stromboli.engine.plugin import Plugin
 from stromboli.scheduler.cycle_metrics import CycleMetrics

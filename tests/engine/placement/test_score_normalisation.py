@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.engine.placement.score_normalisation import InProportion
+from stromboli.engine.placement.scoring import InProportion
 from tests.properties.strategies import examples
 
 NOBODY: Any = None

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stromboli.engine.placement.node_answers import finished
-from stromboli.engine.placement.node_functions import Nodes
+from stromboli.engine.placement.node_functions import Nodes, finished
 from stromboli.model.job import Job
 from stromboli.testing import World
 from tests.manifests import hyper_node, policy

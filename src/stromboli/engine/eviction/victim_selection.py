@@ -26,7 +26,7 @@ from stromboli.engine.eviction.victim_candidates import (
     remember,
 )
 from stromboli.engine.placement.node_fit import fits, slots
-from stromboli.engine.placement.shard_nodes import own_nodes_first
+from stromboli.engine.placement.node_placement import own_nodes_first
 from stromboli.engine.points import Choice, answers, tier_intersection, votes_in_turn
 from stromboli.model.amounts import Vector, dominant_share, plus, total_of
 from stromboli.model.topology.domain_sums import RowGroups

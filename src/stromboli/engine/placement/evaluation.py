@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.api import names
-from stromboli.engine.placement.node_answers import Passing, finished, passes, scored
 from stromboli.engine.placement.node_functions import (
     Bools,
     Check,
@@ -21,7 +20,11 @@ from stromboli.engine.placement.node_functions import (
     NodeFilter,
     Nodes,
     NodeScore,
+    Passing,
     checked,
+    finished,
+    passes,
+    scored,
 )
 from stromboli.engine.placement.usage_evaluation import NEVER, UsageEvaluation
 from stromboli.engine.placement.verdict import FIT, Reason, Verdict

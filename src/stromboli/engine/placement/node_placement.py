@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from stromboli.api import names
 from stromboli.engine.placement.evaluation import Evaluation
-from stromboli.engine.placement.node_functions import Bools, NodeFilter, NodeScore, Refusal
-from stromboli.engine.placement.shard_nodes import own_nodes_first, own_nodes_only
+from stromboli.engine.placement.node_functions import Bools, Check, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.placement.verdict import Verdict, verdict_everywhere
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
+
 
 MAX_BYTES = 512 * 2**20
 """Memory of cached evaluations; a bound on memory, not on what may be scheduled."""
@@ -163,3 +164,28 @@ class Placement:
             self._bytes -= evaluation.bytes
             raise
         return evaluation
+
+
+# -- a scheduler with nodes of its own: it uses no others, or others only if its own do not suffice (spec 05 11.3)
+
+
+def own_nodes_only(cluster: Cluster) -> list[NodeFilter]:
+    """The filter for all tasks, if there is one. A change of the shard counts as a change of node objects."""
+
+    def checks(task: Task, nodes: Nodes) -> Iterable[Check]:
+        shard = cluster.shard
+        if shard is not None and shard.strict:
+            yield Check(nodes.pick(shard.inside(cluster.columns)), names.NOT_IN_SHARD)
+
+    return [NodeFilter(checks, "sharding", "static")] if cluster.shard is not None else []
+
+
+def own_nodes_first(cluster: Cluster, candidates: Bools | None) -> list[Bools | None]:
+    """The candidates in the groups that are tried in turn: all of them, or the scheduler's own and then the others."""
+    shard = cluster.shard
+    if shard is None or shard.strict:
+        return [candidates]
+    inside = shard.inside(cluster.columns)
+    if candidates is None:
+        return [inside, ~inside]
+    return [candidates & inside, candidates & ~inside]

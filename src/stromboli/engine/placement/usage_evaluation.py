@@ -13,9 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stromboli.engine.placement.node_answers import MAX_SCORE, one_per_node, passes, scored, within_bounds
 from stromboli.engine.placement.node_fit import fits, fits_into
-from stromboli.engine.placement.node_functions import Bools, Column, Floats, NodeFilter, Nodes, NodeScore
+from stromboli.engine.placement.node_functions import (
+    MAX_SCORE,
+    Bools,
+    Column,
+    Floats,
+    NodeFilter,
+    Nodes,
+    NodeScore,
+    one_per_node,
+    passes,
+    scored,
+    within_bounds,
+)
 from stromboli.engine.placement.node_program import Program, RecordedNodes, Recorder
 
 if TYPE_CHECKING:

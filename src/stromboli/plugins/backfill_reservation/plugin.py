@@ -19,17 +19,17 @@ from stromboli.engine.plugin import Attempt, HeldBack, Plugin, Promise
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
 from stromboli.model.time_limits import EXAMPLE, unreadable_limit
-from stromboli.plugins.backfill_reservation.early_admission import EarlyAdmission
+from stromboli.plugins.backfill_reservation.early_admission import (
+    EarlyAdmission,
+    ShareReservation,
+    request_to_start,
+    share_reservation,
+)
 from stromboli.plugins.backfill_reservation.expected_ends import HOLDING, ExpectedEnds
 from stromboli.plugins.backfill_reservation.reservation_search import (
     ReservationSearch,
     StartReservation,
     is_refused_by_queue,
-)
-from stromboli.plugins.backfill_reservation.share_reservation import (
-    ShareReservation,
-    request_to_start,
-    share_reservation,
 )
 from stromboli.policy.argument_checks import between, duration_like
 from stromboli.policy.arguments import arg

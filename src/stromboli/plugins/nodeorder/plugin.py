@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stromboli.api.types.meta import LabelSelector, Requirement
 from stromboli.api.types.workloads import ReplicationController
 from stromboli.engine.placement.node_functions import NodeScore
-from stromboli.engine.placement.score_normalisation import InProportion, between_extremes
+from stromboli.engine.placement.scoring import InProportion, between_extremes
 from stromboli.engine.plugin import Plugin
 from stromboli.model.constraints.node_selection import matching_term, untolerated_soft_taints
 from stromboli.model.constraints.pod_affinity import (

@@ -13,7 +13,7 @@ from stromboli.api import device_messages as messages
 from stromboli.api.types.devices import ConsumerReference, DeviceClaim, ResourceClaimSpec
 from stromboli.engine.placement.node_fit import fits_amounts
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes, NodeScore, Refusal
-from stromboli.engine.placement.score_normalisation import InProportion
+from stromboli.engine.placement.scoring import InProportion
 from stromboli.model.constraints.node_selection import matching_selector
 from stromboli.model.devices.allocator import DeviceShortage, DevicesInUse, Solution, StepBudget
 from stromboli.model.devices.binding_conditions import is_unusable

@@ -8,7 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
+from stromboli.api import device_messages as messages
 from stromboli.api import names
+from stromboli.engine.decisions import ReleaseClaim
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.placement.verdict import FIT
 from stromboli.engine.plugin import Plugin
@@ -23,6 +25,8 @@ from stromboli.model.constraints.node_selection import (
     tolerable_nodes,
     tolerates_cordon,
 )
+from stromboli.model.devices.task_claims import task_claims
+from stromboli.model.job import JobId
 from stromboli.model.ledgers import Grant
 from stromboli.model.node_columns import Node
 from stromboli.model.remedy import Problem
@@ -34,6 +38,7 @@ from stromboli.model.requirements.placement_requirement import (
     VOLUME_TOPOLOGY,
 )
 from stromboli.model.shape import VIEW_PODS, Shape
+from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.model.volumes.claim_kind import NO_VOLUMES, VolumeDemand
 from stromboli.model.volumes.claim_problems import binding_problem, zone_problem
@@ -47,7 +52,6 @@ from stromboli.plugins.predicates.pod_count_filters import (
     spreading,
     spreading_key,
 )
-from stromboli.plugins.predicates.unused_claims import UnusedClaims
 from stromboli.plugins.predicates.volume_filters import (
     AttachableVolumes,
     NodeVolumeLimits,
@@ -61,9 +65,11 @@ from stromboli.plugins.predicates.volume_remedies import unbindable_claims
 from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
+    from stromboli.api.types.devices import ConsumerReference, ResourceClaim
     from stromboli.api.types.pod import NodeSelectorTerm, PodSpec
     from stromboli.model.cluster import Cluster
     from stromboli.model.constraints.pod_counts import PodCount
+    from stromboli.model.devices.claim_use import ClaimUse
     from stromboli.model.node_columns import Columns
 
 
@@ -402,3 +408,85 @@ def volume_grants(cluster: Cluster, task: Task, node: Node, timeout: int) -> Ite
         return
     for (claim, _), volume in zip(waiting, volumes, strict=True):
         yield VolumeGrant(claim.namespace, claim.name, claim.metadata.uid, volume, timeout)
+
+
+PAUSE = 30.0
+"""Seconds after which a release is decided once more, if the claim still is as it was."""
+
+
+# -- allocations without a user, of pods that were not placed after all
+#
+# A claim may stay allocated if a scheduler stops between claim and bind, or if the other pods of a gang did not fit on
+# the node of the claim. Kubernetes' scheduler deallocates such claims one by one when a pod of theirs fails
+# (PostFilter).
+
+
+class UnusedClaims:
+    """Decides which claims are to lose their devices."""
+
+    def __init__(self) -> None:
+        self._decided: dict[str, tuple[str, float]] = {}
+        """The version of claims whose release was decided, and when, by their keys."""
+
+    def release(self, session: Session) -> None:
+        """Release what was allocated for pods that have no place when the cycle ends."""
+        unused = session.cluster.devices.unused
+        if not unused:
+            self._decided.clear()
+            return
+        unreachable = set(_unreachable(session))
+        for use in list(unused):
+            if use.object is not None and _is_abandoned(session, use, use.object, use in unreachable):
+                self._decide(session, use, use.object)
+        self._decided = {
+            key: known for key, known in self._decided.items() if key in session.cluster.devices.claims
+        }
+
+    def _decide(self, session: Session, use: ClaimUse, claim: ResourceClaim) -> None:
+        meta = claim.metadata
+        version, at = self._decided.get(use.key, ("", 0.0))
+        if version == meta.resource_version and session.now < at + PAUSE:
+            return
+        self._decided[use.key] = (meta.resource_version, session.now)
+        session.decisions.append(
+            ReleaseClaim(meta.namespace, meta.name, meta.uid, meta.resource_version, delete=use.is_extended)
+        )
+
+
+def _is_abandoned(session: Session, use: ClaimUse, claim: ResourceClaim, unreachable: bool) -> bool:
+    """Whether all who reserved a claim wait without a place; if nobody did, whether it keeps a pod from its nodes."""
+    if claim.metadata.deletion_timestamp is not None:
+        return False
+    if use.is_extended:
+        return _waits(session, use.controller)
+    reserved = claim.status.reserved_for
+    if not reserved:
+        return unreachable
+    return all(_consumer_waits(session, claim.namespace, consumer) for consumer in reserved)
+
+
+def _consumer_waits(session: Session, namespace: str, consumer: ConsumerReference) -> bool:
+    if consumer.resource == "pods":
+        return _waits(session, consumer.uid)
+    job = session.cluster.jobs.get(JobId("NativePodGroup", namespace, consumer.name))
+    return (
+        job is not None
+        and bool(job.tasks)
+        and job.group is not None
+        and job.group.metadata.uid == consumer.uid
+        and all(task.status is Status.PENDING for task in job.tasks.values())
+    )
+
+
+def _waits(session: Session, uid: str) -> bool:
+    """Whether a pod of ours has no place; pods of other schedulers are not known to us while they wait."""
+    task = session.cluster.tasks.get(uid)
+    return task is not None and task.ours and task.status is Status.PENDING
+
+
+def _unreachable(session: Session) -> Iterator[ClaimUse]:
+    """Allocated claims that kept a pod from nodes in this cycle."""
+    for verdicts in session.attempts.verdicts.values():
+        for task, verdict in verdicts.items():
+            if task.claims and any(reason.text == messages.NOT_AVAILABLE for reason in verdict.reasons):
+                yield from task_claims(session.cluster.devices, task)
