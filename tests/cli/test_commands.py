@@ -137,7 +137,7 @@ def test_plugins_and_actions_are_listed_with_their_arguments(run: Run) -> None:
     actions = {entry["name"]: entry for entry in json.loads(run("actions", "-o", "json").stdout)}
     assert actions["allocate"]["arguments"][0]["key"] == "predicateErrorCacheEnable"
     assert all(entry["doc"] for entry in [*listed.values(), *actions.values()])
-    assert "enqueue  Let waiting jobs in" in run("actions").stdout
+    assert "enqueue  Admit waiting jobs" in run("actions").stdout
 
 
 @pytest.mark.parametrize("arguments", [("policy", "show", "basic"), ("plugins",), ("--help",)], ids=" ".join)
