@@ -403,7 +403,7 @@ class Account:
     order_key: float = 0.0
 
 
-class Holding(NamedTuple):
+class JobHolding(NamedTuple):
     """What one job holds, and the accounts in which it counts."""
 
     user: Account
@@ -420,7 +420,7 @@ class Accounts:
 
     def __init__(self) -> None:
         self._accounts: dict[tuple[str, str | None], Account] = {}
-        self._holdings: dict[Job, Holding] = {}
+        self._holdings: dict[Job, JobHolding] = {}
         self._changed: dict[Account, None] = {}
 
     def __iter__(self) -> Iterator[Account]:
@@ -457,7 +457,7 @@ class Accounts:
         self._remove(job)
         if job.queue is not None and job.visible:
             user_account, whole = self._get(job.queue.name, user), self._get(job.queue.name, None)
-            holding = self._holdings[job] = Holding(user_account, whole, {})
+            holding = self._holdings[job] = JobHolding(user_account, whole, {})
             for account in (holding.user, holding.whole):
                 account.jobs[job] = None
                 self._changed[account] = None

@@ -47,7 +47,7 @@ Totals = dict[tuple[str, str], Amounts]
 """By queue and group."""
 
 
-class Membership(NamedTuple):
+class GroupMembership(NamedTuple):
     """The node group affinity, anti-affinity and limits of a queue."""
 
     queue: str
@@ -92,7 +92,7 @@ class NodeGroup(Plugin):
         self.allocated: Totals = {}
         """Allocated and pipelined amounts, by queue and group; only for queues with limits."""
         self._held: dict[Job, Totals] = {}
-        self._memberships: dict[str, Membership] = {}
+        self._memberships: dict[str, GroupMembership] = {}
         self._groups: dict[str, str] = {}
         self._version = 0
 
@@ -149,18 +149,18 @@ class NodeGroup(Plugin):
 
     # -- the groups of a queue
 
-    def _membership(self, queue: Queue) -> Membership:
+    def _membership(self, queue: Queue) -> GroupMembership:
         known = self._memberships.get(queue.name)
         if known is None:
             known = self._memberships[queue.name] = self._read(queue)
         return known
 
-    def _read(self, queue: Queue) -> Membership:
+    def _read(self, queue: Queue) -> GroupMembership:
         affinity = self._affinity(queue) or QueueAffinity()
         affine = affinity.node_group_affinity or _NO_GROUPS
         anti_affine = affinity.node_group_anti_affinity or _NO_GROUPS
         limits = _limits(queue.annotations.get(names.NODE_GROUP_RESOURCE_LIMITS, ""))
-        return Membership(
+        return GroupMembership(
             queue.name if limits else "",
             affine.required,
             affine.preferred,
@@ -180,11 +180,11 @@ class NodeGroup(Plugin):
             ancestor = queues.get(ancestor.parent)
         return None
 
-    def _membership_of(self, task: Task) -> Membership | None:
+    def _membership_of(self, task: Task) -> GroupMembership | None:
         queue = task.job.queue if task.job is not None else None
         return self._membership(queue) if queue is not None else None
 
-    def shape_key(self, task: Task) -> Membership | None:
+    def shape_key(self, task: Task) -> GroupMembership | None:
         return self._membership_of(task)
 
     # -- filters

@@ -84,7 +84,7 @@ COST_OF_BYTE = 10_000
 """The cost of compiling a byte of an expression, in the unit of evaluations."""
 
 
-class Selector:
+class CompiledSelector:
     """A selector: what it reads of devices, and its cached results."""
 
     def __init__(self, expression: str, compiled: DeviceSelection | CelError) -> None:
@@ -98,7 +98,7 @@ class SelectorTable:
     """Selectors, the most recent ones compiled, with their results for what they read of devices."""
 
     def __init__(self) -> None:
-        self._selectors: dict[str, Selector] = {}
+        self._selectors: dict[str, CompiledSelector] = {}
         """The least recently used first."""
         self._bytes = 0
         self._compiled: dict[str, DeviceSelection | CelError] = {}
@@ -129,10 +129,10 @@ class SelectorTable:
             budget.spend_cost(costs.spent)
         return outcome
 
-    def _selector(self, expression: str, budget: StepBudget) -> Selector:
+    def _selector(self, expression: str, budget: StepBudget) -> CompiledSelector:
         selector = self._selectors.pop(expression, None)
         if selector is None:
-            selector = Selector(expression, self._compile(expression, budget))
+            selector = CompiledSelector(expression, self._compile(expression, budget))
             self._bytes += len(expression)
         self._selectors[expression] = selector
         while self._bytes > MAX_KEPT and len(self._selectors) > 1:

@@ -22,7 +22,7 @@ MAX_BYTES = 2**60
 _FILESYSTEM = "Filesystem"
 
 
-class Selector(NamedTuple):
+class ClaimSelector(NamedTuple):
     """A label selector as a value that can be a key."""
 
     labels: tuple[tuple[str, str], ...]
@@ -43,7 +43,7 @@ class ClaimKind(NamedTuple):
     access_modes: tuple[str, ...]
     volume_mode: str
     attributes_class: str
-    selector: Selector | None
+    selector: ClaimSelector | None
 
     @property
     def of_any_size(self) -> ClaimKind:
@@ -79,7 +79,7 @@ def kind_of(claim: PersistentVolumeClaim) -> ClaimKind:
         tuple(sorted(set(spec.access_modes))),
         spec.volume_mode or _FILESYSTEM,
         spec.volume_attributes_class_name or "",
-        Selector(tuple(sorted(selector.match_labels.items())), selector.match_expressions)
+        ClaimSelector(tuple(sorted(selector.match_labels.items())), selector.match_expressions)
         if selector is not None
         else None,
     )

@@ -55,7 +55,7 @@ from stromboli.plugins.predicates.pod_count_filters import (
 from stromboli.plugins.predicates.volume_filters import (
     AttachableVolumes,
     NodeVolumeLimits,
-    Point,
+    ShapePoint,
     StorageScore,
     VolumeBinding,
     VolumeRestrictions,
@@ -261,7 +261,7 @@ class Predicates(Plugin):
 
     def _storage_scores(self, task: Task) -> Iterator[NodeScore]:
         if self.arguments.volume_binding and self._volumes(task).delayed:
-            points = [Point(point.utilization, point.score) for point in self.arguments.binding_shape]
+            points = [ShapePoint(point.utilization, point.score) for point in self.arguments.binding_shape]
             storage = StorageScore(self.session.cluster, points)
             weight = self.arguments.binding_weight
             yield NodeScore(storage.score, self.name, "pods", storage.version, weight, batch=True)

@@ -220,7 +220,7 @@ _SCALE = 10
 """Points of the shape have scores up to 10, nodes up to 100."""
 
 
-class Point(NamedTuple):
+class ShapePoint(NamedTuple):
     """At this utilization in percent, that score."""
 
     utilization: int
@@ -230,7 +230,7 @@ class Point(NamedTuple):
 class StorageScore:
     """Scores nodes by the share of their volumes or storage that the claims of a task would use."""
 
-    def __init__(self, cluster: Cluster, shape: Sequence[Point]):
+    def __init__(self, cluster: Cluster, shape: Sequence[ShapePoint]):
         self._cluster = cluster
         self._shape = shape
 
