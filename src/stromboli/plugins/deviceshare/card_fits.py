@@ -32,18 +32,18 @@ Shares = tuple[tuple[CardShare, ...], ...]
 RulesOf = Callable[["Task"], frozenset[int]]
 """The exclusive rules that a task matches."""
 Order = Sequence[int] | None
-"""Cards by index in the order in which they are taken; none: as the arguments of the plugin say."""
+"""Cards by index in the order of preference; none: by the arguments of the plugin."""
 
 
 class Fit(NamedTuple):
-    """The shares of each container, and what that is worth."""
+    """The shares of each container, and their score."""
 
     shares: Shares
     score: float = 0.0
 
 
 class CardShortage(NamedTuple):
-    """Why cards do not serve a pod, with what it asked for."""
+    """Why cards do not serve a pod, with its request."""
 
     reason: CardReason
     asked: str = ""
@@ -59,7 +59,7 @@ class CardShortage(NamedTuple):
 
 
 class CardRequest(Protocol):
-    """What a pod asks of the cards of one model: hashable, so that pods that ask for the same share the answers."""
+    """The request of a pod for the cards of one model: hashable, so that pods with equal requests share results."""
 
     @property
     def model(self) -> str: ...
@@ -71,13 +71,13 @@ class CardRequest(Protocol):
     def fit(
         self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
     ) -> Fit | CardShortage:
-        """The shares that a pod gets where so much is taken: of the first cards that serve, in this order."""
+        """The shares that a pod gets beside what is in use: of the first cards that serve, in this order."""
 
     def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | CardShortage | None:
-        """As `fit` of cards that would serve if they were empty, without shares; none where it takes more to tell."""
+        """As `fit` of cards that would serve if they were empty, without shares; none if that needs a full search."""
 
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
-        """What its device plugin has to know of the shares."""
+        """What its device plugin reads about the shares."""
 
 
 # -- cards held for pending tasks (`holdFor`): other tasks get what these leave
@@ -87,7 +87,7 @@ class CardRequest(Protocol):
 
 
 class HeldCards:
-    """The tasks for which room is held, as far as they ask for shares of cards."""
+    """Tasks with reservations that request shares of cards."""
 
     def __init__(
         self, cluster: Cluster, requests_of: Callable[[Task], tuple[CardRequest, ...]], rules_of: RulesOf
@@ -99,7 +99,7 @@ class HeldCards:
         self._version = -1
 
     def owners(self) -> Mapping[Node, tuple[Task, ...]]:
-        """By node the tasks for which room is held there; another mapping whenever that has changed."""
+        """The tasks with reservations by node; a new mapping after every change."""
         if self._version != self._reservations.version:
             self._version, self._owners = self._reservations.version, {}
             for task, node in self._reservations.owners():
@@ -108,7 +108,7 @@ class HeldCards:
         return self._owners
 
     def beside(self, node: Node, cards: NodeCards, taken: CardColumns, task: Task | None) -> CardColumns:
-        """What is taken of cards, with what others than this task will get for which room is held on the node."""
+        """What is in use of cards, including the shares of other tasks with reservations on the node."""
         owners = [owner for owner in self.owners().get(node, ()) if owner is not task]
         if not owners:
             return taken
@@ -147,11 +147,11 @@ class CardFits:
         self.now: Ints = np.zeros(0, dtype=np.int64)
         """Why each node does not serve now."""
         self.later: Ints = self.now
-        """Why it does not even once those that are leaving have left."""
+        """Why it does not even once leaving tasks have left."""
         self.scores: Floats = np.zeros(0)
 
     def update(self) -> None:
-        """Fit the nodes again that changed since the last time."""
+        """Evaluate the nodes again that changed since the last call."""
         columns, ledger = self._cluster.columns, self._cluster.cards
         changed = ledger.changes.since(self._version) if columns.layout == self._layout else None
         if changed is None:
@@ -171,7 +171,7 @@ class CardFits:
         self._owners = self._held.owners()
 
     def _nodes_held_otherwise(self) -> set[Node]:
-        """The nodes on which room is held for other tasks than the last time."""
+        """The nodes whose reservations changed since the last call."""
         before, owners = self._owners, self._held.owners()
         if before is owners:
             return set()
@@ -188,14 +188,14 @@ class CardFits:
         self.scores[node.row] = best.score if isinstance(best, Fit) else 0
 
     def _plain_answer(self, node: Node) -> Fit | CardShortage | None:
-        """What a node answers where nothing is leaving or held on it, if that is easy to tell."""
+        """The result of a node without leaving tasks and reservations, if no search is needed."""
         cards = self._cluster.cards.nodes.get(node.name, {}).get(self._request.model)
         if cards is None or cards.leaving or node in self._held.owners():
             return None
         return self._request.plain_answer(cards, cards.now)
 
     def _answers(self, node: Node, task: Task | None = None) -> tuple[Fit | CardShortage, Fit | CardShortage]:
-        """What a node answers now, and once those that are leaving have left."""
+        """The results of a node: now, and once leaving tasks have left."""
         ledger = self._cluster.cards
         cards = ledger.nodes.get(node.name, {}).get(self._request.model)
         if cards is None:
@@ -208,9 +208,9 @@ class CardFits:
     def answer(
         self, node: Node, cards: NodeCards, now: bool, task: Task | None = None, order: Order = None
     ) -> Fit | CardShortage:
-        """The shares that a pod gets on a node now, or once those that are leaving have left.
+        """The shares that a pod gets on a node: now, or once leaving tasks have left.
 
-        Shares of tasks for which room is held count as taken, but not those of the task that asks.
+        Shares of other tasks with reservations count as in use, those of the task itself do not.
         """
         first = self._answer_beside(node, cards, cards.now if now else cards.later, task, order)
         if isinstance(first, Fit) or now or not cards.leaving:
@@ -221,7 +221,7 @@ class CardFits:
     def _answer_beside(
         self, node: Node, cards: NodeCards, taken: CardColumns, task: Task | None, order: Order
     ) -> Fit | CardShortage:
-        """The shares that a pod gets beside what is taken, and beside what is held for others than this task."""
+        """The shares that a pod gets beside what is in use, and beside reservations of other tasks."""
         beside = self._held.beside(node, cards, taken, task)
         answer = self._fit_or_never(cards, beside, order)
         if isinstance(answer, Fit) or beside is taken:
@@ -230,7 +230,7 @@ class CardFits:
         return CardShortage(reasons.HELD) if isinstance(alone, Fit) else answer
 
     def _fit_or_never(self, cards: NodeCards, taken: CardColumns, order: Order) -> Fit | CardShortage:
-        """As `fit`, in any order if not in this; where even empty cards would not do, no eviction cures the reason."""
+        """As `fit`, in any order if not in this; if even empty cards do not suffice, the reason is not curable."""
         answer = self._request.fit(cards, taken, self._rules_of, order)
         if order is not None and isinstance(answer, CardShortage):
             answer = self._request.fit(cards, taken, self._rules_of)
@@ -241,7 +241,7 @@ class CardFits:
         return answer
 
     def _fit_on_empty(self, cards: NodeCards) -> Fit | CardShortage:
-        """What empty cards would answer: always the same for the same cards."""
+        """The result of empty cards: always the same for the same cards."""
         known = self._on_empty.get(id(cards))
         if known is None or known[0] is not cards:
             answer = self._request.fit(cards, CardColumns(len(cards.cards)), self._rules_of)
@@ -258,7 +258,7 @@ class CardFits:
         return number
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        """A check for each reason that some node has, and one for where a task has to wait for what is leaving."""
+        """A check for each reason of a node, and one for nodes that fit only once tasks have left."""
         self.update()
         now, later = map(nodes.pick, self._seen_by(task))
         for number in np.flatnonzero(np.bincount(later)).tolist():
@@ -270,7 +270,7 @@ class CardFits:
             yield Check(nodes.all(), reasons.MEMORY.of("enough"), True, now=now == FITS)
 
     def _seen_by(self, task: Task) -> tuple[Ints, Ints]:
-        """Why nodes do not serve a task now and later; it may have what is held for itself."""
+        """Why nodes do not serve a task now and later; its own reservation is available to it."""
         own = self._cluster.reservations.own_room(task)
         if own is None:
             return self.now, self.later

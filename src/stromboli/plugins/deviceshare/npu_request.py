@@ -1,4 +1,4 @@
-"""What a pod asks of Ascend NPUs that HAMi shares out, and which it gets (spec 04 10.6)."""
+"""The request of a pod for Ascend NPUs that HAMi shares, and the cards that it gets (spec 04 10.6)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from stromboli.model.cards.node_cards import CardColumns, NodeCards
 
 NETWORKED = "Ascend910"
-"""How the words of models begin whose cards are best taken from one network."""
+"""Prefixes of models whose cards should be taken from one network."""
 NETWORK_WEIGHT = 10
 
 
 class NpuContainer(msgspec.Struct, frozen=True):
-    """What a container asks for on each of so many NPUs; no memory stands for all of it."""
+    """The request of a container on each of its NPUs; no memory means all of it."""
 
     cards: int
     memory: int
@@ -46,7 +46,7 @@ def npu_containers(spec: PodSpec, npu: NpuConfig) -> tuple[NpuContainer, ...]:
 
 
 class _RuntimeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the device plugin is told of a share, in JSON."""
+    """The JSON of a share for the device plugin."""
 
     UUID: str = ""
     temp: str = ""
@@ -56,7 +56,7 @@ class _RuntimeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class NpuRequest:
-    """All that the NPUs for a pod depend on."""
+    """Everything that determines the NPUs for a pod."""
 
     npu: NpuConfig
     containers: tuple[NpuContainer, ...]
@@ -146,7 +146,7 @@ class NpuRequest:
         return 100.0 if self.policy == card_names.SPREAD and not taken.sharers[card.index] else 0.0
 
     def _score(self, cards: list[Card], taken: CardColumns) -> float:
-        """By the first card of each container, as Volcano has it; cards of one network are worth more."""
+        """The score by the first card of each container, as in Volcano; cards of one network score higher."""
         score = sum(self._worth(card, taken) for card in cards)
         if cards and self._by_network(cards):
             score += NETWORK_WEIGHT * max(Counter(card.network for card in cards).values()) / len(cards)

@@ -1,4 +1,4 @@
-"""The plugin `deviceshare`: filters and scores nodes by their cards, and says which shares a task gets."""
+"""The plugin `deviceshare`: filters and scores nodes by their cards, and grants shares to tasks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 
 MAX_FITS = 256
-"""Requests whose fits are remembered at a time; a bound on memory, not on what may be scheduled."""
+"""Maximum requests whose fits are cached; a bound on memory, not on what may be scheduled."""
 
 
 class DeviceShare(Plugin):
@@ -83,17 +83,17 @@ class DeviceShare(Plugin):
         super().__init__(arguments, switches)
         self._rules = arguments.rules
         self._config: tuple[str | None, DeviceConfig] = (None, BUILT_IN)
-        """The text of the configuration and what it says."""
+        """The text of the configuration and its content."""
         self._problems: dict[str, str] = {}
-        """What was told about nodes and the configuration."""
+        """What was reported about nodes and the configuration."""
         self._fits: OrderedDict[CardRequest, CardFits] = OrderedDict()
         self._matches: dict[LabelSet, frozenset[int]] = {}
         self._asked: dict[Task, tuple[CardRequest, ...]] = {}
-        """What tasks ask for, of this session."""
+        """The requests of tasks in this session."""
         self._containers: WeakKeyDictionary[Shape, tuple[ContainerRequest, ...]] = WeakKeyDictionary()
-        """What the containers of a shape ask of GPUs, by the configuration."""
+        """The GPU requests of a shape's containers, by the configuration."""
         self._unshared: WeakKeyDictionary[Shape, str] = WeakKeyDictionary()
-        """Of each shape a resource that no model shares out, by the configuration; empty: none."""
+        """A resource of each shape that no model shares, by the configuration; empty: none."""
         self._registered = False
         """Whether any node registers vGPU cards."""
 
@@ -120,7 +120,7 @@ class DeviceShare(Plugin):
         self._tell_problems(session)
 
     def _read_config(self, session: Session) -> DeviceConfig:
-        """What the ConfigMap says, read again when it changed; without one, or with a bad one, what is built in."""
+        """The configuration of the ConfigMap, read again if it changed; the built-in one without a valid one."""
         key = f"{self.arguments.config_namespace}/{self.arguments.config_name}"
         config_map = session.cluster.objects.config_maps.get(key)
         text = config_map.data.get(CONFIG_KEY) if config_map is not None else None
@@ -135,7 +135,7 @@ class DeviceShare(Plugin):
         return self._config[1]
 
     def _tell_problems(self, session: Session) -> None:
-        """An event for each node whose cards cannot be read, once."""
+        """Report each node whose cards cannot be read in an event, once."""
         problems = session.cluster.cards.problems
         for node in [node for node in self._problems if node not in problems]:
             del self._problems[node]
@@ -153,7 +153,7 @@ class DeviceShare(Plugin):
     # -- what tasks ask for
 
     def _requests(self, task: Task) -> tuple[CardRequest, ...]:
-        """What a task asks of each model of cards; for most tasks nothing."""
+        """The requests of a task for each model of cards; empty for most tasks."""
         if self.session.cluster.cards not in self.session.cluster.ledgers_of(task.shape):
             return ()
         known = self._asked.get(task)
@@ -181,7 +181,7 @@ class DeviceShare(Plugin):
         return requests
 
     def _vgpu_containers(self, shape: Shape) -> tuple[ContainerRequest, ...]:
-        """What the containers of a shape ask of GPUs."""
+        """The GPU requests of a shape's containers."""
         known = self._containers.get(shape)
         if known is None:
             known = self._containers[shape] = container_requests(shape.spec, self._config[1].nvidia)
@@ -222,7 +222,7 @@ class DeviceShare(Plugin):
         return None
 
     def _not_shared(self, shape: Shape) -> str:
-        """A resource that a shape asks for and that no model shares out that is switched on."""
+        """A requested resource that no enabled model shares."""
         known = self._unshared.get(shape)
         if known is None:
             known = self._unshared[shape] = self._find_unshared(shape)
@@ -304,7 +304,7 @@ class DeviceShare(Plugin):
             yield CardGrant(request.model, answer.shares, tuple(annotations.items()), lock)
 
     def _card_order(self, task: Task, node: Node, cards: NodeCards) -> Order:
-        """The cards that another plugin would take first, each once; none: it is left to us."""
+        """The cards that another plugin prefers, each once; none: no plugin does."""
         order = self.session.rules.card_order(task, node, cards)
         return (
             None if order is None else [card for card in dict.fromkeys(order) if 0 <= card < len(cards.cards)]
@@ -325,7 +325,7 @@ def _score(fits: list[CardFits], task: Task, nodes: Nodes) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class GpuShareRequest:
-    """Memory on one card, or so many cards that nobody else has."""
+    """Memory on one card, or a number of unused cards."""
 
     memory: int = 0
     number: int = 0
@@ -372,7 +372,7 @@ _ON_THE_WAY = (Status.ALLOCATED, Status.BINDING)
 
 
 class NodeLocks:
-    """The locks of a session: those on nodes that are young enough to count, and those that its own binds will take."""
+    """The locks of a session: valid ones on nodes, and those that its own binds will take."""
 
     def __init__(self, cluster: Cluster, now: float):
         self._cluster = cluster
@@ -382,12 +382,12 @@ class NodeLocks:
             for lock, since in locks.items()
             if lock_counts(since, now)
         )
-        """Node and name of the locks that somebody has set and that are not left behind."""
+        """Node and name of the locks that are set and not stale."""
         self._free: dict[str, tuple[Bools, int]] = {}
-        """Of each lock, where it is free, as of a version of the ledger."""
+        """Where each lock is free, as of a version of the ledger."""
 
     def is_locked(self, task: Task, node: Node, lock: str) -> bool:
-        """Whether a pod of another job has the lock of a node, or is about to; the pods of a gang share it."""
+        """Whether a pod of another job has the lock of a node, or will take it; the pods of a gang share it."""
         if (node.name, lock) in self.held:
             return True
         return any(other.job is not task.job for other in self._takers(node, lock))
@@ -402,7 +402,7 @@ class NodeLocks:
                     yield task
 
     def check(self, lock: str, task: Task, nodes: Nodes) -> Check:
-        """Which nodes are free for a task."""
+        """The nodes that are free for a task."""
         free, job = self._unlocked(lock), task.job
         siblings = (sibling for status in _ON_THE_WAY for sibling in job.by_status[status]) if job else ()
         shared = {sibling.node for sibling in siblings if sibling.node is not None and sibling.node.row >= 0}
@@ -413,7 +413,7 @@ class NodeLocks:
         return Check(nodes.pick(free), reasons.LOCKED.of(), remedy=reasons.LOCKED.remedy)
 
     def _unlocked(self, lock: str) -> Bools:
-        """Where nobody has a lock, nor is about to."""
+        """Nodes without a lock, and without a bind that will take it."""
         columns, ledger = self._cluster.columns, self._cluster.cards
         free, version = self._free.get(lock, (None, 0))
         changed = ledger.changes.since(version)

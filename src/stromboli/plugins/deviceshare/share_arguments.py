@@ -12,7 +12,7 @@ _APART = "share GPUs in one way only: set one of deviceshare.{} and deviceshare.
 
 @dataclass(frozen=True, slots=True)
 class ShareArguments:
-    """Which cards are shared out, how they are chosen, and where their configuration is."""
+    """The shared cards, how they are chosen, and where their configuration is."""
 
     gpu_sharing: bool = arg(
         "deviceshare.GPUSharingEnable", False, "Share out memory of GPUs (`volcano.sh/gpu-memory`)."

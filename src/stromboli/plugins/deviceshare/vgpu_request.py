@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 UNSET = 101
-"""The percentage of memory that stands for none."""
+"""The percentage of memory that means none."""
 ALL_OF_IT = 100
 MAX_LISTED = 256
-"""Uuids and types that the annotations of a pod may list in all."""
+"""Maximum uuids and types that the annotations of a pod may list in total."""
 _LISTS = (
     card_names.VGPU_USE_UUID,
     card_names.VGPU_AVOID_UUID,
@@ -36,7 +36,7 @@ _LISTS = (
 
 @dataclass(frozen=True, slots=True)
 class ContainerRequest:
-    """What a container asks for on each of so many cards."""
+    """The request of a container on each of its cards."""
 
     cards: int
     memory: int
@@ -72,7 +72,7 @@ def _container_request(
 
 @dataclass(frozen=True, slots=True)
 class CardChoice:
-    """Which cards a pod may have, by its annotations."""
+    """The cards that a pod may have, by its annotations."""
 
     mode: str | None = None
     use_uuids: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class CardChoice:
     """Its PodGroup, if no two of its pods may share a card."""
 
     def refusal(self, card: Card) -> CardShortage | None:
-        """Why a pod may not have a card, whatever is free on it."""
+        """Why a pod may not have a card, independent of what is free on it."""
         if (self.use_uuids and card.uuid not in self.use_uuids) or card.uuid in self.avoid_uuids:
             return CardShortage(reasons.OTHER_CARD)
         if not card.healthy:
@@ -115,12 +115,12 @@ _SERVED = Fit(())
 
 
 def listed_cards(task: Task) -> int:
-    """How many uuids and types of cards the annotations of a pod list."""
+    """The number of uuids and types of cards that the annotations of a pod list."""
     return sum(task.annotations[key].count(",") + 1 for key in _LISTS if key in task.annotations)
 
 
 def card_choice(task: Task) -> CardChoice:
-    """What the annotations of a pod say about cards."""
+    """The choice of cards by the annotations of a pod."""
     annotations = task.annotations
     spread = annotations.get(card_names.VGPU_GROUP_POLICY) == card_names.SPREAD
     use_types = annotations.get(card_names.USE_GPU_TYPE)
@@ -140,7 +140,7 @@ def _uuids(text: str) -> tuple[str, ...]:
 
 
 def _cores_serve(asked: int, taken: int, sharers: int) -> bool:
-    """Whether a card has the cores: all of them only where nobody shares it, and none where all are given."""
+    """Whether a card has the cores: all of them only if it is not shared, and none if all are granted."""
     return (
         taken + asked <= ALL_CORES
         and not (asked == ALL_CORES and sharers)
@@ -150,7 +150,7 @@ def _cores_serve(asked: int, taken: int, sharers: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VgpuRequest:
-    """All that the cards for a pod depend on."""
+    """Everything that determines the cards for a pod."""
 
     containers: tuple[ContainerRequest, ...]
     choice: CardChoice = CardChoice()
@@ -183,7 +183,7 @@ class VgpuRequest:
         return Fit(tuple(shares), trial.score)
 
     def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | CardShortage | None:
-        """Of a pod with one container that takes any cards, where these are alike, not cut, and scored by nobody."""
+        """The quick result for one container that accepts any cards, if these are equal, whole and not scored."""
         if not (self._is_plain and cards.are_alike and cards.mode == card_names.HAMI_CORE):
             return None
         (container,), card = self.containers, cards.cards[0]
@@ -250,9 +250,9 @@ class VgpuTrial:
         self._given_order = order
         self._sharers, self._memory, self._cores = [*taken.sharers], [*taken.memory], [*taken.cores]
         self._slots: dict[int, list[Slot]] = {}
-        """The slots of MIG cards that its containers have got."""
+        """The slots of MIG cards that its containers were given."""
         self.score = 0.0
-        """How full its cards are, in percent, all added. # quirk: spec 04 10.3: to spread is worth nothing."""
+        """The utilization of its cards in percent, summed. # quirk: spec 04 10.3: spreading scores nothing."""
 
     def take(self, container: ContainerRequest) -> tuple[CardShare, ...] | CardShortage:
         """The shares of a container: of the first cards that serve, in the order of the policy."""
@@ -297,7 +297,7 @@ class VgpuTrial:
         return None
 
     def _shortage(self, index: int, card: Card, container: ContainerRequest) -> CardShortage | None:
-        """What is not free on a card that would serve if it were empty."""
+        """What is in use on a card that would serve if it were empty."""
         memory, cores = self._request.names
         if self._reserved(index):
             return CardShortage(reasons.EXCLUSIVE)
@@ -374,4 +374,4 @@ _CLOSENESS = (
     reasons.CORES,
     reasons.MEMORY,
 )
-"""Of what several cards are short, the last of these is told: mostly it is memory."""
+"""If several resources of cards are short, the last of these is reported: usually memory."""

@@ -1,4 +1,4 @@
-"""Devices by claim: which nodes can serve the ResourceClaims of a task, and what it is given there (spec 04 2.12)."""
+"""Devices by claim: the nodes that can serve the ResourceClaims of a task, and its grants there (spec 04 2.12)."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ WORTH_OF_FIRST = 8
 """Score of the first alternative of a request; the second is worth less by one, and so on."""
 DEFAULT_SECONDS = 10
 STEPS_PER_SECOND = 5_000
-"""Steps of a search that stand for a second of `dynamicresources.filterTimeoutSeconds`."""
+"""Steps of a search that count as a second of `dynamicresources.filterTimeoutSeconds`."""
 MAX_SECONDS = 50
-"""Seconds beyond which no search for devices on a node goes, also if the policy sets no limit."""
+"""Maximum seconds of a search for devices on a node, even without a limit of the policy."""
 MAX_STEPS = 500_000
-"""Steps of all searches for devices in a cycle, a few seconds; nodes that are left are looked at in the next."""
+"""Maximum steps of all searches for devices in a cycle, a few seconds; remaining nodes follow in the next cycle."""
 MAX_ERRORS = 16
-"""Different errors that are told of nodes; others are told without their words."""
+"""Maximum different errors that are reported of nodes; others are reported without their text."""
 
 
 class SearchLimit:
-    """How long to look for devices: on a node, and on all nodes together in a cycle.
+    """The limit of searches for devices: on a node, and on all nodes together in a cycle.
 
-    A namespace takes at most as many steps as it leaves to the others, so that no user's claims keep theirs waiting.
+    A namespace uses at most as many steps as it leaves to others, so that one user's claims do not block theirs.
     """
 
     def __init__(self, seconds: int) -> None:
@@ -72,7 +72,7 @@ class SearchLimit:
         self.opening()
 
     def opening(self) -> None:
-        """A new cycle."""
+        """Start a cycle."""
         self._left = MAX_STEPS
         self._spent: dict[str, int] = {}
         """By namespace."""
@@ -81,7 +81,7 @@ class SearchLimit:
         return self._spent.get(namespace, 0) >= self._left
 
     def budget(self, namespace: str) -> StepBudget:
-        """The steps of one search; fewer than it may take if the namespace has not as many left."""
+        """The steps of one search; fewer than the limit if the namespace has fewer left."""
         return StepBudget(min(self.steps, (self._left - self._spent.get(namespace, 0) + 1) // 2))
 
     def spend(self, namespace: str, steps: int) -> None:
@@ -105,25 +105,25 @@ class DeviceColumn:
 
     def _start(self, count: int) -> None:
         self.now: Bools = np.zeros(count, dtype=bool)
-        """Where the devices can be had right now."""
+        """Nodes on which the devices are available now."""
         self.later: Bools = np.zeros(count, dtype=bool)
-        """Where they can be had once what is leaving has left."""
+        """Nodes on which they are available once leaving tasks have left."""
         self.scores: Ints = np.zeros(count, dtype=np.int64)
-        """What the alternatives are worth that requests would get."""
+        """Scores of the alternatives that requests would get."""
         self._postponed: Bools = np.zeros(count, dtype=bool)
-        """Rows that nobody had time for."""
+        """Rows that were not evaluated within the limit."""
         self._ever = np.full(count, _UNKNOWN, dtype=np.int8)
-        """Where they could be had if nobody else had any, as far as that was asked for."""
+        """Nodes on which they would be available if no other claim had devices, computed on demand."""
         self._errors: dict[int, tuple[str, str]] = {}
-        """What is wrong with classes, selectors or pools, by row, with what fixes it if that is known."""
+        """Errors of classes, selectors or pools, by row, with the fix if known."""
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether there are nodes for which nobody had time."""
+        """Whether some nodes were not evaluated within the limit."""
         return bool(self._postponed.any())
 
     def refresh(self, namespace: str) -> None:
-        """Bring all values up to date for a task of a namespace."""
+        """Update all values for a task of a namespace."""
         self._namespace = namespace
         ledger, columns = self._cluster.devices, self._cluster.columns
         state = (columns.layout, columns.objects, ledger.objects_version)
@@ -162,7 +162,7 @@ class DeviceColumn:
                 self._errors[row] = (answer.message, answer.mistake)
 
     def _reset(self, rows: Sequence[int]) -> None:
-        """Forget the values of rows."""
+        """Drop the values of rows."""
         listed = list(rows)
         self.now[listed] = self.later[listed] = self._postponed[listed] = False
         self._ever[listed] = _UNKNOWN
@@ -170,7 +170,7 @@ class DeviceColumn:
             del self._errors[row]
 
     def _answer(self, node: Node, in_use: DevicesInUse) -> Solution | DeviceShortage | None:
-        """Whether there are devices on a node; none if the steps that are left do not suffice to tell."""
+        """Whether a node has the devices; none if the remaining steps do not suffice."""
         if self._limit.is_spent(self._namespace):
             return None
         budget = self._limit.budget(self._namespace)
@@ -180,14 +180,14 @@ class DeviceColumn:
         return None if budget.is_exceeded and gets_further else answer
 
     def allocate(self, node: Node, in_use: DevicesInUse, uids: list[str]) -> Allocation | DeviceShortage:
-        """Devices on one node for all the claims, which have these uids, or what is short there."""
+        """Devices on one node for all the claims with these uids, or what is short there."""
         budget = StepBudget(self._limit.steps)
         answer = self._search.allocate(node, in_use, uids, budget)
         self._limit.spend(self._namespace, budget.spent)
         return answer
 
     def ever(self) -> Bools:
-        """Where the devices could be had if nobody else had any."""
+        """Nodes on which the devices would be available if no other claim had any."""
         nodes = self._cluster.columns.nodes
         unknown = np.flatnonzero(~self.later & ~self._postponed & (self._ever == _UNKNOWN))
         for place, row in enumerate(unknown.tolist()):
@@ -202,7 +202,7 @@ class DeviceColumn:
         return np.asarray(self.later | (self._ever == 1))
 
     def errors(self) -> Iterator[tuple[Problem, Bools]]:
-        """What is wrong with classes, selectors or pools, or that there was no time, and where that is not so."""
+        """Checks for errors of classes, selectors or pools, and for nodes that were not evaluated."""
         if self.is_unfinished:
             yield Problem(messages.NO_TIME), ~self._postponed
         for error, _ in Counter(self._errors.values()).most_common(MAX_ERRORS):
@@ -216,7 +216,7 @@ _UNKNOWN = -1
 
 
 def _worth(contents: Iterable[ClaimContent], solution: Solution) -> int:
-    """The earlier the alternatives that requests got, the more (spec 04 2.12)."""
+    """The score of the alternatives that requests got: earlier ones score higher (spec 04 2.12)."""
     worth = 0
     for content, options in zip(contents, solution.options, strict=True):
         for request, option in zip(content.spec.devices.requests, options, strict=True):
@@ -229,29 +229,29 @@ def _worth(contents: Iterable[ClaimContent], solution: Solution) -> int:
 
 
 MAX_COLUMNS = 64
-"""Columns remembered at a time; a bound on memory, not on what may be scheduled."""
+"""Maximum cached columns; a bound on memory, not on what may be scheduled."""
 
 
 class Allocated(NamedTuple):
-    """What decides where an allocated claim can be used."""
+    """What determines where an allocated claim can be used."""
 
     nodes: NodeSelector | None
     """The nodes that can use it; none: all."""
     promised: bool
-    """Whether its devices are still those of somebody who is leaving."""
+    """Whether its devices are still held by a leaving task."""
     unusable: bool
-    """Whether a driver could not make its devices ready."""
+    """Whether a driver failed to prepare its devices."""
 
 
 class Claims(NamedTuple):
-    """All that the filter reads of the claims of a task: tasks of which it is equal share their evaluation."""
+    """What the filter reads of the claims of a task: tasks with equal values share their evaluation."""
 
     new: tuple[ClaimContent, ...]
-    """What claims ask for that have no devices yet."""
+    """The requests of claims without devices."""
     allocated: tuple[Allocated, ...]
-    """Those that have some, or are being given some for another task that shares them."""
+    """Claims with devices, or with devices granted for another task that shares them."""
     sharers: Sharers | None = None
-    """Who waits for the same claims."""
+    """Pending tasks with the same claims."""
     extended: tuple[str, ...] = ()
     """Extended resources that devices may serve."""
 
@@ -263,11 +263,11 @@ class DeviceClaims:
         self._plugin = plugin
         self._limit = SearchLimit(seconds)
         self._columns: dict[tuple[ClaimContent, ...], DeviceColumn] = {}
-        """The least lately used first."""
+        """The least recently used first."""
         self._asked: set[DeviceColumn] = set()
-        """Those that were asked for in this cycle."""
+        """Those that were used in this cycle."""
         self._retries = 0
-        """How many cycles went on with nodes for which an earlier one had no time."""
+        """The number of cycles that continued with nodes left by an earlier one."""
 
     def opening(self, session: Session) -> None:
         cluster = self._cluster = session.cluster
@@ -275,7 +275,7 @@ class DeviceClaims:
         self._limit.opening()
         for contents, column in list(self._columns.items()):
             if column.is_unfinished and column not in self._asked:
-                del self._columns[contents]  # nobody waits for it any longer
+                del self._columns[contents]  # no task needs it any more
         self._asked.clear()
         self._retries += self.is_unfinished
         self._shared = SharedClaims(cluster.devices)
@@ -284,7 +284,7 @@ class DeviceClaims:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether a search for devices goes on in the next cycle."""
+        """Whether a search for devices continues in the next cycle."""
         return any(column.is_unfinished for column in self._columns.values())
 
     def concerns(self, task: Task) -> bool:
@@ -292,13 +292,13 @@ class DeviceClaims:
         return bool(task.claims) or bool(self._cluster.devices.extended and self._extended.asked(task))
 
     def problem(self, task: Task) -> Problem | None:
-        """Why no node can take a task because of its claims."""
+        """Why no node can accept a task because of its claims."""
         if self._cluster.devices.made_for(task):
             return Problem(messages.STALE_EXTENDED_CLAIM)
         return claim_problem(self._cluster.devices, self._cluster.objects.device_classes, task)
 
     def key(self, task: Task) -> Claims:
-        """What tells apart tasks of one shape by their claims at this moment."""
+        """A key that distinguishes tasks of one shape by the current state of their claims."""
         new: list[ClaimUse] = []
         allocated: list[Allocated] = []
         for use in task_claims(self._cluster.devices, task):
@@ -340,7 +340,7 @@ class DeviceClaims:
         return (ledger.changes.position, ledger.objects_version, self._retries)
 
     def column(self, task: Task, contents: tuple[ClaimContent, ...]) -> DeviceColumn:
-        """On which nodes devices for these, claimed by a task, can be had at this moment."""
+        """The nodes on which devices for these contents of a task's claims are available now."""
         column = self._columns.pop(contents, None)
         if column is None:
             column = DeviceColumn(self._cluster, contents, self._limit)
@@ -352,7 +352,7 @@ class DeviceClaims:
         return column
 
     def variants(self, task: Task, claims: Claims) -> Iterator[tuple[Bools, tuple[ClaimContent, ...]]]:
-        """What is to be allocated on which nodes: where a node lists an extended resource, no device is needed."""
+        """What has to be allocated on nodes: if a node lists an extended resource, no device is needed."""
         if not claims.extended:
             if claims.new:
                 yield np.ones(len(self._cluster.columns), dtype=bool), claims.new
@@ -376,7 +376,7 @@ class DeviceClaims:
     # -- what a task is given
 
     def grants(self, task: Task, node: Node, now: bool) -> Iterator[Grant | Refusal]:
-        """Devices for each claim that has none yet, and the right to use all of them."""
+        """Devices for each claim without any, and the permission to use all of them."""
         ledger = self._cluster.devices
         uses = task_claims(ledger, task)
         new = [use for use in uses if use.allocation is None]
@@ -435,7 +435,7 @@ class ClaimFilter:
 
 
 class ExtendedResources:
-    """The requests of shapes, made once in a cycle."""
+    """The requests of shapes, computed once per cycle."""
 
     def __init__(self, cluster: Cluster):
         self._cluster = cluster
@@ -455,7 +455,7 @@ class ExtendedResources:
         return known
 
     def requests(self, task: Task, node: Node) -> ExtendedRequests | None:
-        """What devices of a node have to serve; none if the node lists all that is asked for."""
+        """What devices of a node have to serve; none if the node lists all requested resources."""
         return self._requests_for(task, [self._is_listed(node, name) for name in self.asked(task)])
 
     def _is_listed(self, node: Node, name: str) -> bool:
@@ -473,12 +473,12 @@ class ExtendedResources:
         return known
 
     def variants(self, task: Task) -> Iterator[tuple[Bools, ExtendedRequests | None]]:
-        """Nodes that list the same of what a task asks for, and what devices have to serve there."""
+        """Nodes that list the same resources of a task, and what devices have to serve there."""
         for listed, rows in self._groups(self.asked(task)).items():
             yield rows, self._requests_for(task, list(listed))
 
     def _groups(self, asked: tuple[str, ...]) -> dict[tuple[bool, ...], Bools]:
-        """Nodes by which of these resources they list."""
+        """Nodes by the resources that they list."""
         columns = self._cluster.columns
         state = (columns.layout, columns.objects)
         known = self._listed.get(asked)
@@ -505,21 +505,21 @@ class ExtendedResources:
 
 
 MAX_SHARERS = 64
-"""Pods beside the first for which room is looked for; a gang that shares a claim is rarely larger than a node."""
+"""Maximum further pods that must fit a node; a gang that shares a claim is rarely larger than a node."""
 WEIGHT = 1e6
-"""What room for one more of them is worth: more than all that other scores may say."""
+"""The score per further pod that fits: more than all other scores together."""
 
 
 class Sharers(NamedTuple):
-    """Tasks that wait beside a task for the same claim."""
+    """Pending tasks with the same claim as a task."""
 
     shapes: tuple[Shape, ...]
-    """What they ask for."""
+    """Their request."""
     contents: tuple[ClaimContent, ...]
-    """What all claims of the task and of theirs ask for that have no devices yet."""
+    """The requests of all claims of the task and of these without devices."""
 
     def room(self, task: Task, nodes: Nodes) -> Column:
-        """How many of them a node has room for, together with the task."""
+        """The number of them that fit a node together with the task."""
         needed = dict(task.request)
         count = nodes.zeros()
         for shape in self.shapes:
@@ -530,7 +530,7 @@ class Sharers(NamedTuple):
 
 
 class SharedClaims:
-    """Who shares claims with whom, within jobs."""
+    """The tasks that share claims, within jobs."""
 
     def __init__(self, ledger: DeviceLedger):
         self._ledger = ledger
@@ -538,7 +538,7 @@ class SharedClaims:
         """The tasks of a job that name a claim, by its key."""
 
     def of(self, task: Task, new: list[ClaimUse]) -> Sharers | None:
-        """The tasks that wait for one of these claims beside a task; none if there are none."""
+        """The other pending tasks with one of these claims; none if there are none."""
         if task.job is None or len(task.job.tasks) < 2:
             return None
         users = self._users_of(task.job)

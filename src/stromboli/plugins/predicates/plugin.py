@@ -1,4 +1,4 @@
-"""The plugin `predicates`: the node filters of a task, and what refuses it on every node at once."""
+"""The plugin `predicates`: the node filters of a task, and refusals that hold for all nodes."""
 
 from __future__ import annotations
 
@@ -162,9 +162,9 @@ class Predicates(Plugin):
         self._claims = DeviceClaims(self.name, arguments.device_timeout)
         self._unused_claims = UnusedClaims()
         self._last_demand: tuple[tuple[Task, int] | None, VolumeDemand] = (None, NO_VOLUMES)
-        """What the last task asked for, with the version of the ledger: several questions follow each other."""
+        """The demand of the last task, with the version of the ledger: consecutive calls concern one task."""
         self._harmless: WeakSet[Shape] = WeakSet()
-        """Shapes of which nothing keeps a task without volumes and claims from every node."""
+        """Shapes whose tasks are not refused on all nodes, unless by volumes or claims."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._claims.opening(session)
@@ -182,7 +182,7 @@ class Predicates(Plugin):
         return (affinity, spread, self._volumes(task), claims)
 
     def _volumes(self, task: Task) -> VolumeDemand:
-        """What a task asks of a node by its volumes."""
+        """What a task requires of a node by its volumes."""
         cluster = self.session.cluster
         if cluster.volumes not in cluster.ledgers_of(task.shape):
             return NO_VOLUMES
@@ -206,7 +206,7 @@ class Predicates(Plugin):
         return None
 
     def _problems(self, task: Task) -> Iterator[tuple[str, Problem | None]]:
-        """What keeps a task from every node, in the order in which Volcano checks (spec 04 1.2)."""
+        """Why a task is refused on all nodes, in the order of Volcano's checks (spec 04 1.2)."""
         enabled, objects, spec = self.arguments, self.session.cluster.objects, task.shape.spec
         if enabled.node_affinity and names_conflict(spec):
             yield "NodeAffinity", Problem(names.AFFINITY_TERMS_CONFLICT)
@@ -332,7 +332,7 @@ class NodePorts:
 
 
 TAINTS_SHOWN = 3
-"""Taints that a remedy names."""
+"""Maximum taints that a remedy names."""
 _POD_LIMIT = "every node is at its pod limit: wait, add nodes or raise the limit"
 
 
@@ -343,7 +343,7 @@ def pod_slots(task: Task, nodes: Nodes) -> Iterator[Check]:
 
 
 def cordon(task: Task, nodes: Nodes) -> Iterator[Check]:
-    """A node marked unschedulable takes only pods that tolerate that."""
+    """A node marked unschedulable accepts only pods that tolerate it."""
     if not tolerates_cordon(task.shape.spec.tolerations):
         usable = ~nodes.pick(cordoned_nodes(nodes.columns))
         yield Check(
@@ -358,7 +358,7 @@ def node_affinity(task: Task, nodes: Nodes) -> Iterator[Check]:
 
 
 def taints(task: Task, nodes: Nodes) -> Iterator[Check]:
-    """A taint keeps away pods that do not tolerate it."""
+    """A taint repels pods that do not tolerate it."""
     tolerable = tolerable_nodes(nodes.columns, task.shape.spec.tolerations)
     remedy = partial(_taint_remedy, nodes.columns)
     yield Check(nodes.pick(tolerable), names.UNTOLERATED_TAINT, remedy=remedy)
@@ -403,7 +403,7 @@ def volume_grants(cluster: Cluster, task: Task, node: Node, timeout: int) -> Ite
     if not waiting:
         return
     volumes = cluster.volumes.matching.choose(tuple(delayed for _, delayed in waiting), node.row)
-    if volumes is None:  # somebody else has the volume since the filters were asked
+    if volumes is None:  # the volume was given to another claim since the filters ran
         yield Refusal(names.NO_VOLUME_TO_BIND, remedy=unbindable_claims(cluster))
         return
     for (claim, _), volume in zip(waiting, volumes, strict=True):
@@ -411,7 +411,7 @@ def volume_grants(cluster: Cluster, task: Task, node: Node, timeout: int) -> Ite
 
 
 PAUSE = 30.0
-"""Seconds after which a release is decided once more, if the claim still is as it was."""
+"""Seconds after which a release is decided again, if the claim did not change."""
 
 
 # -- allocations without a user, of pods that were not placed after all
@@ -422,14 +422,14 @@ PAUSE = 30.0
 
 
 class UnusedClaims:
-    """Decides which claims are to lose their devices."""
+    """Decides which claims to deallocate."""
 
     def __init__(self) -> None:
         self._decided: dict[str, tuple[str, float]] = {}
         """The version of claims whose release was decided, and when, by their keys."""
 
     def release(self, session: Session) -> None:
-        """Release what was allocated for pods that have no place when the cycle ends."""
+        """Release allocations of pods that have no node when the cycle ends."""
         unused = session.cluster.devices.unused
         if not unused:
             self._decided.clear()
@@ -454,7 +454,7 @@ class UnusedClaims:
 
 
 def _is_abandoned(session: Session, use: ClaimUse, claim: ResourceClaim, unreachable: bool) -> bool:
-    """Whether all who reserved a claim wait without a place; if nobody did, whether it keeps a pod from its nodes."""
+    """Whether no consumer of a claim has a node; without consumers, whether the claim excludes nodes for a pod."""
     if claim.metadata.deletion_timestamp is not None:
         return False
     if use.is_extended:
@@ -479,13 +479,13 @@ def _consumer_waits(session: Session, namespace: str, consumer: ConsumerReferenc
 
 
 def _waits(session: Session, uid: str) -> bool:
-    """Whether a pod of ours has no place; pods of other schedulers are not known to us while they wait."""
+    """Whether a pod of this scheduler has no node; pending pods of other schedulers are unknown."""
     task = session.cluster.tasks.get(uid)
     return task is not None and task.ours and task.status is Status.PENDING
 
 
 def _unreachable(session: Session) -> Iterator[ClaimUse]:
-    """Allocated claims that kept a pod from nodes in this cycle."""
+    """Allocated claims that excluded nodes for a pod in this cycle."""
     for verdicts in session.attempts.verdicts.values():
         for task, verdict in verdicts.items():
             if task.claims and any(reason.text == messages.NOT_AVAILABLE for reason in verdict.reasons):

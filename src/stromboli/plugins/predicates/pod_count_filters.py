@@ -55,7 +55,7 @@ def pod_affinity_key(cluster: Cluster, task: Task) -> Hashable:
 
 
 def pod_affinity(cluster: Cluster, task: Task) -> PodAffinity | None:
-    """The filter of a task, if any term concerns it."""
+    """The filter of a task; none if no term concerns it."""
     filter = PodAffinity(cluster, task)
     return filter if filter.affinity or filter.anti_affinity or filter.existing_anti_affinity else None
 
@@ -98,7 +98,7 @@ class PodAffinity:
             yield Check(nodes.pick(free), names.EXISTING_ANTI_AFFINITY, True, remedy=_EXCLUDED)
 
     def _affine_pods(self) -> PodCount:
-        """Pods that match all required terms: only those count for any of them."""
+        """Pods that match all required terms: other pods count for none of them."""
         return matching_pods(self._cluster, *[term.selector for term in self.affinity])
 
     def _satisfies_affinity(self, columns: Columns) -> Bools:
@@ -131,7 +131,7 @@ def _matches_own_affinity(cluster: Cluster, task: Task) -> bool:
 
 
 def invalid_term(spec: PodSpec) -> str | None:
-    """What is wrong with the first invalid pod affinity term; an API server admits none."""
+    """The error of the first invalid pod affinity term; API servers refuse such pods."""
     terms = [
         *required_affinity(spec),
         *required_anti_affinity(spec),
@@ -145,7 +145,7 @@ def invalid_term(spec: PodSpec) -> str | None:
 
 
 def selector_problem(selector: LabelSelector | None) -> str | None:
-    """What is wrong with a label selector, if anything."""
+    """The error of a label selector; empty if it is valid."""
     expressions = selector.match_expressions if selector else ()
     return next((problem for each in expressions if (problem := _requirement_problem(each))), None)
 
@@ -187,13 +187,13 @@ class _Constraint(NamedTuple):
 
     spread: Spread
     adds: int
-    """How many pods that count the task itself is."""
+    """What the task itself adds to the count: 1 or 0."""
     codes: Ints
-    """Of every node, its domain; -1: it has none."""
+    """The domain of every node; -1: none."""
     keyed: Bools
     domains: CountedDomains
     are_enough: bool
-    """Whether there are as many domains as the constraint wants."""
+    """Whether there are as many domains as the constraint requires."""
 
 
 _LABEL_NODES = "label the nodes with the topologyKey of its topologySpreadConstraints"

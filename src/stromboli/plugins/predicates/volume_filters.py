@@ -68,7 +68,7 @@ class _Failure(NamedTuple):
 
 
 class VolumeBinding:
-    """Nodes that reach all bound volumes and on which all waiting claims can be bound."""
+    """Nodes that reach all bound volumes and on which all pending claims can be bound."""
 
     def __init__(self, cluster: Cluster, demand: VolumeDemand):
         self._cluster = cluster
@@ -79,7 +79,7 @@ class VolumeBinding:
         return volumes.version if self._demand.delayed else volumes.objects_version
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        """A check for each list of reasons that some node has, so that a node is told all of its reasons."""
+        """A check for each combination of reasons, so that all reasons of a node are reported."""
         failures = self._failures()
         lists = np.zeros(len(self._cluster.columns), dtype=np.int64)
         for bit, (failing, _, _) in enumerate(failures):
@@ -92,7 +92,7 @@ class VolumeBinding:
                 yield Check(nodes.pick(lists != number), reasons, remedy=remedy)
 
     def _failures(self) -> list[_Failure]:
-        """Nodes that fail, reason by reason, in the order in which they are told (spec 04 2.11)."""
+        """Nodes that fail, reason by reason, in the order of reports (spec 04 2.11)."""
         demand, cluster = self._demand, self._cluster
         failures = []
         if demand.bound:
@@ -113,7 +113,7 @@ class VolumeBinding:
 class AttachableVolumes:
     """Nodes whose drivers can attach the volumes, as an ordinary resource of the node: no switch turns it off.
 
-    Volcano counts a volume once for each pod; here it counts once on its node, as only then it takes room there.
+    Volcano counts a volume once for each pod. Here it counts once on its node, as for Kubernetes' own limits.
     """
 
     def __init__(self, cluster: Cluster, demand: VolumeDemand):
@@ -136,7 +136,7 @@ class AttachableVolumes:
 
 
 class NodeVolumeLimits:
-    """Nodes that do not exceed what their CSINode says that a driver can attach."""
+    """Nodes that do not exceed the limit of a driver in their CSINode."""
 
     def __init__(self, cluster: Cluster, demand: VolumeDemand):
         self._cluster = cluster
@@ -165,7 +165,7 @@ class NodeVolumeLimits:
 
 
 class VolumeRestrictions:
-    """Nodes on which no pod has a disk that cannot be shared; none while another pod has a claim for a single one."""
+    """Nodes without a conflicting disk; none while another pod uses a claim for a single pod."""
 
     def __init__(self, cluster: Cluster, task: Task, demand: VolumeDemand):
         self._cluster = cluster
@@ -205,7 +205,7 @@ def _reaching(
 
 
 def _fits(attached: Ints, new: Ints, limit: Ints) -> Bools:
-    """Where so many more volumes can be attached; none more is always possible."""
+    """Where a number of further volumes can be attached; zero is always possible."""
     fits: Bools = (new == 0) | (attached + new <= limit)
     return fits
 
@@ -266,7 +266,7 @@ class StorageScore:
         return (2 * sum(scores) + len(scores)) // (2 * len(scores))
 
     def _at(self, utilization: int) -> int:
-        """The value of the broken line, in whole numbers."""
+        """The value of the piecewise linear function, in whole numbers."""
         points = self._shape
         for index, point in enumerate(points):
             if utilization <= point.utilization:
