@@ -296,7 +296,7 @@ class _BestBuckets:
 
 FULL_SCORE = 100.0
 _OUT_OF_BUCKET = (1,)
-WAY_OUT = "the job is placed as if it had no task-topology annotations: correct the list"
+REMEDY = "the job is placed as if it had no task-topology annotations: correct the list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,7 @@ class TaskTopology(Plugin):
             roles = {task.role for task in job.tasks.values()}
             affinities = read_affinities(job.group.metadata.annotations, roles)
         except BadRoleList as error:
-            text = f"{error}: {WAY_OUT}"
+            text = f"{error}: {REMEDY}"
             session.record_event(job, self.name, names.WARNING, names.EVENT_FIELD_IGNORED, text)
         else:
             self._jobs[job] = JobBuckets(affinities, job.tasks.values())

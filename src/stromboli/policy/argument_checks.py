@@ -1,4 +1,4 @@
-"""What an argument must be beyond its type: checks for `arg`, each with its sentence."""
+"""Checks of arguments beyond their type, for `arg`, each with its sentence."""
 
 from collections.abc import Callable
 

@@ -24,7 +24,7 @@ from stromboli.api.errors import quoted
 from stromboli.api.manifests.yaml_lines import Node, plain, without_lines
 from stromboli.policy.policy_problems import NOT_YET, Problem, Severity, suggestion
 
-WRONG: Any = object()  # stands for: the value does not have the declared type
+WRONG: Any = object()  # the value does not have the declared type
 
 
 # -- YAML scalars as typed values
@@ -99,7 +99,7 @@ def understood(hint: Any) -> bool:
 
 
 def type_name(hint: Any) -> str:
-    """What a field wants, in users' words."""
+    """The type of a field, for messages."""
     inner = typing.get_args(hint)
     if hint in SCALARS:
         return SCALARS[hint][1]
@@ -115,7 +115,7 @@ def type_name(hint: Any) -> str:
 
 
 def kind_of(value: object) -> str:
-    """What was found instead, in users' words."""
+    """The type of a value, for messages."""
     if value is None:
         return "nothing"
     if isinstance(value, dict | list):
@@ -136,7 +136,7 @@ _KEY = "argument"
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """How one argument is written and what it means; an `open_ended` key goes on with a user's name."""
+    """The key and the meaning of one argument; an `open_ended` key continues with a user's name."""
 
     key: str
     doc: str
@@ -156,12 +156,12 @@ class Argument:
 
     @property
     def type_name(self) -> str:
-        """The type in users' words: of one value, where the key goes on with a name."""
+        """The type, for messages; that of one value, if the key continues with a name."""
         return type_name(typing.get_args(self.type)[1] if self.open_ended else self.type)
 
 
 class ByName(dict[str, T]):
-    """What the user gave for each name; asked for any other name, the default."""
+    """The user's values by name; every other name has the default."""
 
     def __init__(self, default: T, given: Mapping[str, T] | None = None) -> None:
         super().__init__(given or {})
@@ -182,7 +182,7 @@ def arg(
 ) -> Any:
     """A field read from `key`. `check` returns what is wrong with a value, or None.
 
-    With `not_yet` the value has no effect yet, and whoever gives one is told.
+    With `not_yet` the value has no effect yet, and using it is reported.
     """
     about = f"{doc} Not there yet: accepted with a warning, no effect." if not_yet else doc
     argument = Argument(key, about, check, tuple(aliases), not_yet=not_yet)
@@ -207,7 +207,7 @@ def arg_map(
 
 
 def declared(cls: type) -> tuple[Argument, ...]:
-    """The arguments that a class declares, in order; `TypeError` where the declaration itself is wrong."""
+    """The arguments that a class declares, in order; raises `TypeError` for an invalid declaration."""
     return _declared(cls)
 
 
@@ -220,7 +220,7 @@ def _declared(cls: type) -> tuple[Argument, ...]:
 
 
 def _complete(cls: type, field: "dataclasses.Field[Any]", hint: Any) -> Argument:
-    """The declaration, with what only the finished class knows: the field, its type and its default."""
+    """The declaration, completed with the field of the class, its type and its default."""
     argument: Argument | None = field.metadata.get(_KEY)
     if argument is None:
         raise TypeError(f"{cls.__qualname__}.{field.name} must be made with arg(), arg_prefix() or arg_map()")
@@ -232,7 +232,7 @@ def _complete(cls: type, field: "dataclasses.Field[Any]", hint: Any) -> Argument
 
 
 def parse_arguments(cls: type[T], given: Node | Mapping[str, object]) -> tuple[T, Problems]:
-    """The arguments in `given`, defaults where they are missing or wrong, and what is wrong."""
+    """The arguments in `given`, with defaults for missing and invalid ones, and the problems."""
     problems: Problems = []
     node = given if isinstance(given, Node) else without_lines(dict(given))
     instance = _parse_dataclass(cls, node, "", problems)
@@ -240,7 +240,7 @@ def parse_arguments(cls: type[T], given: Node | Mapping[str, object]) -> tuple[T
 
 
 def _parse_dataclass(cls: type, node: Node, path: str, problems: Problems) -> Any:
-    """One dataclass from one mapping; used again for the dataclasses nested in it."""
+    """One dataclass from one mapping; also used for nested dataclasses."""
     if not isinstance(node.value, dict):
         return _wrong("a mapping", node, path or "arguments", problems)
     arguments = declared(cls)
@@ -255,19 +255,19 @@ def _parse_dataclass(cls: type, node: Node, path: str, problems: Problems) -> An
     problems += _unknown(arguments, others, path)
     try:
         return cls(**{field: value for field, value in given.items() if value is not WRONG})
-    except ValueError as error:  # a __post_init__ says that arguments do not go together
+    except ValueError as error:  # a __post_init__ refuses a combination of arguments
         problems.append(Problem(node.line, f"{path or 'arguments'}: {error}"))
         return cls()
 
 
 def _parse_argument(argument: Argument, given: dict[str, Node], path: str, problems: Problems) -> Any:
-    """The value of one argument; `WRONG`, which keeps the default, if it is missing or not good."""
+    """The value of one argument; `WRONG`, which keeps the default, if it is missing or invalid."""
     key = next((key for key in (argument.key, *argument.aliases) if key in given), None)
     return WRONG if key is None else _checked(argument, argument.type, given[key], path + key, problems)
 
 
 def _parse_open_ended(argument: Argument, given: dict[str, Node], path: str, problems: Problems) -> Any:
-    """Every name that follows the prefix; a wrong value counts as the default."""
+    """Every name after the prefix; an invalid value counts as the default."""
     default = argument.default.default
     value_type = typing.get_args(argument.type)[1]
     values = ByName(default)
@@ -292,7 +292,7 @@ def _checked(argument: Argument, hint: Any, node: Node, path: str, problems: Pro
 
 
 def _decode(hint: Any, node: Node, path: str, problems: Problems) -> Any:
-    """The value of a node as its type wants it; a problem and `WRONG` if it is of another kind."""
+    """The value of a node in its declared type; a problem and `WRONG` if it is of another kind."""
     if hint in (Any, object):
         return plain(node)
     for member in members(hint):
@@ -305,7 +305,7 @@ def _decode(hint: Any, node: Node, path: str, problems: Problems) -> Any:
 
 
 def _decode_one(hint: Any, node: Node, path: str, problems: Problems) -> Any:
-    """As `_decode` for one type of a union: `WRONG` without a word if the node is of another kind."""
+    """As `_decode` for one type of a union: `WRONG` without a problem if the node is of another kind."""
     inner = typing.get_args(hint)
     if hint in SCALARS:
         return SCALARS[hint][0](node.value)
@@ -338,7 +338,7 @@ def _wrong(wanted: str, node: Node, path: str, problems: Problems) -> Any:
 
 
 def _unknown(arguments: Iterable[Argument], given: dict[str, Node], path: str) -> Problems:
-    """A problem for every key that no argument claims, with the nearest right one."""
+    """A problem for every unknown key, with the nearest valid one."""
     prefixes = [a.key for a in arguments if a.open_ended]
     spellings = [a.spelling for a in arguments]
     return [

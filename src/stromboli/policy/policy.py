@@ -1,6 +1,6 @@
 """The policy: which actions run, which plugins advise them and how, read from Volcano's configuration file.
 
-Strict by default: whatever Volcano would silently ignore is refused with its line and the nearest right name.
+Strict by default: everything that Volcano silently ignores is refused, with its line and the nearest valid name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class PluginEntry:
 
 @dataclass(slots=True)
 class PolicyReader:
-    """What a configuration file says, and every problem met on the way."""
+    """The content of a configuration file, and every problem in it."""
 
     catalog: Vocabulary
     problems: list[Problem] = field(default_factory=list)
@@ -58,7 +58,7 @@ class PolicyReader:
     configurations: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
     plugins_listed: bool = False
-    """Whether a problem lists the plugins that there are."""
+    """Whether a problem already lists the installed plugins."""
     known_switches: dict[str, bool] = field(init=False)
     """Every switch that a plugin entry may have, with its default."""
 
@@ -67,7 +67,7 @@ class PolicyReader:
 
     @classmethod
     def of(cls, text: str | bytes, catalog: Vocabulary) -> "PolicyReader":
-        """Read a whole file; `YamlError` if it is not YAML."""
+        """Read a whole file; raises `YamlError` if it is not YAML."""
         document = read_yaml(_decoded(text))
         reader = cls(catalog, [Problem(line, message) for line, message in document.problems])
         if isinstance(document.root.value, dict) and {"kind", "data"} <= document.root.value.keys():
@@ -83,7 +83,7 @@ class PolicyReader:
     # -- sections
 
     def read_actions(self, node: Node) -> None:
-        """A comma list of names, in the order in which they will run."""
+        """A comma-separated list of names, in the order of execution."""
         if not isinstance(node.value, str | None):
             return self.fatal(node, f'actions: needs a text such as "enqueue, allocate", got {_got(node)}')
         names = []
@@ -111,7 +111,7 @@ class PolicyReader:
         self.tiers = tuple(tiers)
 
     def read_configurations(self, node: Node) -> None:
-        """The arguments of actions; the first entry of an action counts, the rest of them have defaults."""
+        """The arguments of actions; the first entry of an action counts, other actions have defaults."""
         for item in self.items(node, "configurations"):
             entry = self.mapping(item, "a configuration", ("name", "arguments"), "key")
             name = self.name(item, entry, "configuration")
@@ -128,7 +128,7 @@ class PolicyReader:
             self.configurations.setdefault(name, action.Arguments())
 
     def read_metrics(self, node: Node) -> None:
-        """Where node usage comes from: texts by key."""
+        """The source of node usage: texts by key."""
         for key, entry in self.mapping(node, "metrics", None, "key").items():
             if key not in METRICS:
                 self.wrong(entry, f"unknown metrics key {quoted(key)}{suggestion(key, METRICS)}")
@@ -145,7 +145,7 @@ class PolicyReader:
     # -- plugins
 
     def plugin(self, node: Node, seen: dict[str, int]) -> PluginEntry | None:
-        """One entry of a tier; None if there is no such plugin."""
+        """One entry of a tier; None if the plugin is unknown."""
         entry = self.mapping(node, "a plugin", None, "key")
         name = self.name(node, entry, "plugin")
         if name is None:
@@ -164,7 +164,7 @@ class PolicyReader:
         return None
 
     def way_to_a_plugin(self, name: str) -> str:
-        """What to do about a plugin that is not there; the names of those that are there are listed once per file."""
+        """The remedy for an unknown plugin; the installed ones are listed once per file."""
         near = nearest(name, {*self.catalog.plugins, *VOLCANO_PLUGINS})
         if near:
             return f'did you mean "{near}"?'
@@ -188,7 +188,7 @@ class PolicyReader:
         return switches
 
     def meant(self, name: str, key: str) -> str:
-        """What somebody may have meant by a key of a plugin that does not exist, as the end of a sentence."""
+        """The probably intended key of a plugin for an unknown one, as the end of a sentence."""
         switches = self.known_switches
         plugin = self.catalog.plugins.get(name)
         if plugin is not None and key in {argument.key for argument in declared(plugin.Arguments)}:
@@ -199,7 +199,7 @@ class PolicyReader:
         return suggestion(key, ["name", "arguments", *switches])
 
     def check_hierarchy(self, node: Node, tier: tuple[PluginEntry, ...]) -> None:
-        """Both would share out the cluster among queues, each in its own way."""
+        """Refuse two plugins that both divide the cluster among queues."""
         hierarchy = any(entry.name == "drf" and entry.switches["enableHierarchy"] for entry in tier)
         if hierarchy and any(entry.name == "proportion" for entry in tier):
             self.fatal(node, "proportion and drf with hierarchy enabled conflicts; leave one of them out")
@@ -214,7 +214,7 @@ class PolicyReader:
     # -- shapes
 
     def mapping(self, node: Node, what: str, known: tuple[str, ...] | None, kind: str) -> dict[str, Node]:
-        """The entries of a mapping, of which only `known` keys may be there; nothing counts as empty."""
+        """The entries of a mapping that may only have `known` keys; null counts as empty."""
         if not isinstance(node.value, dict):
             if node.value is not None:
                 self.fatal(node, f"{what}: needs a mapping, got {_got(node)}")
@@ -225,7 +225,7 @@ class PolicyReader:
         return node.value
 
     def items(self, node: Node, what: str) -> list[Node]:
-        """The items of a list; nothing counts as empty."""
+        """The items of a list; null counts as empty."""
         if isinstance(node.value, list):
             return node.value
         if node.value is not None:
@@ -241,20 +241,20 @@ class PolicyReader:
         return None
 
     def fatal(self, node: Node, message: str) -> None:
-        """Refused always, as Volcano does."""
+        """Always refuse, as Volcano does."""
         self.problems.append(Problem(node.line, message, Severity.FATAL))
 
     def wrong(self, node: Node, message: str) -> None:
-        """Refused, unless the user wants Volcano's leniency."""
+        """Refuse, unless the user wants Volcano's leniency."""
         self.problems.append(Problem(node.line, message))
 
     def warn(self, node: Node, message: str) -> None:
-        """Allowed, but probably not meant."""
+        """Warn: allowed, but probably not intended."""
         self.problems.append(Problem(node.line, message, Severity.WARNING))
 
 
 def _decoded(text: str | bytes) -> str:
-    """The text, if it is UTF-8 and of a bearable size."""
+    """The text, if it is UTF-8 and not too large."""
     try:
         raw = text if isinstance(text, bytes) else text.encode()
         decoded = raw.decode("utf-8-sig")
@@ -270,7 +270,7 @@ def _got(node: Node) -> str:
 
 
 def _no_such_action(name: str, known: set[str]) -> str:
-    """Volcano's words, with the remedy."""
+    """Volcano's message, with the remedy."""
     if not name:
         return 'failed to find Action: "actions" is missing, empty, or has a comma too many'
     return f"failed to find Action {name[:80]}{suggestion(name, known)}"
@@ -287,7 +287,7 @@ _AFTER_ALLOCATE = {
 
 
 def order_warnings(actions: Sequence[str]) -> list[str]:
-    """What looks like a mistake in the order of actions, in users' words."""
+    """Warnings about probable mistakes in the order of actions."""
     warnings = [
         f"{name} is listed {actions.count(name)} times and will run as often"
         for name in dict.fromkeys(actions)
@@ -311,7 +311,7 @@ def _before(actions: Sequence[str], first: str, second: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A configuration file, understood: names that exist, arguments parsed, switches complete."""
+    """A validated configuration file: known names, parsed arguments, complete switches."""
 
     actions: tuple[str, ...]
     tiers: tuple[tuple[PluginEntry, ...], ...]
@@ -319,7 +319,7 @@ class Policy:
     """The arguments of every action of the catalog, given or default."""
     metrics: Mapping[str, str]
     warnings: tuple[str, ...]
-    """What is odd but allowed, as `FILE:LINE: message`."""
+    """Warnings, as `FILE:LINE: message`."""
     source: str
     source_name: str
 
@@ -365,7 +365,7 @@ def load_policy(
 
 
 def default_policy(catalog: Vocabulary) -> Policy:
-    """The policy that is in force while no file was given: Volcano's built-in one."""
+    """The policy without a configuration file: Volcano's built-in one."""
     return load_policy(DEFAULT, catalog, "built-in policy")
 
 

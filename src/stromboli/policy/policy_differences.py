@@ -1,6 +1,6 @@
-"""How two policies differ in what they do: actions, plugins and their order, switches and arguments.
+"""The differences of two policies: actions, plugins and their order, switches and arguments.
 
-Comments, order of keys and arguments written out with their defaults make no difference.
+Comments, the order of keys and arguments with their default values make no difference.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ABSENT = "-"
 
 
 class PolicyDifference(NamedTuple):
-    """A setting that two policies have otherwise."""
+    """A setting that differs between two policies."""
 
     setting: str
     before: str
@@ -45,7 +45,7 @@ def _tiers(policy: Policy) -> str:
 
 
 def _plugins(before: Policy, after: Policy) -> Iterator[PolicyDifference]:
-    """Plugins that both have; that a plugin comes or goes is told by the tiers."""
+    """Plugins of both policies; added and removed plugins are differences of the tiers."""
     old, new = _by_name(before), _by_name(after)
     for name in old:
         if name in new:

@@ -10,7 +10,7 @@ from stromboli.policy.vocabulary import Vocabulary
 
 
 class PolicyReading(NamedTuple):
-    """What came of reading a policy: whether it is in force, and everything to be said about it."""
+    """The result of reading a policy: whether it is applied, and its messages."""
 
     in_force: bool
     problems: tuple[str, ...]
@@ -28,14 +28,14 @@ def first_reading(policy: Policy) -> PolicyReading:
 
 
 class PolicyText(NamedTuple):
-    """Where a policy is kept, and its bytes or the sentence why they cannot be read."""
+    """The location of a policy, and its bytes or the reason why they cannot be read."""
 
     source_name: str
     content: bytes | str
 
 
 class PolicyFile:
-    """The last good policy of a file: a wrong new version is reported and changes nothing."""
+    """The last valid policy of a file: an invalid new version is reported and changes nothing."""
 
     def __init__(
         self, path: Path, catalog: Vocabulary, lenient: bool = False, fallback: Policy | None = None
@@ -57,11 +57,11 @@ class PolicyFile:
 
     @property
     def source_name(self) -> str:
-        """Where the policy that was read last is kept."""
+        """The location of the policy that was read last."""
         return self._text.source_name
 
     def refresh(self) -> PolicyReading | None:
-        """Read the file again and take over what is new and right; nothing if it has not changed."""
+        """Read the file again and apply a valid new version; None if it has not changed."""
         text = self._read()
         if text == self._text:
             return None
@@ -88,7 +88,7 @@ class PolicyFile:
             return load_policy(text.content, self.catalog, text.source_name, self.lenient)
         except PolicyError:
             raise
-        except Exception as error:  # whatever a file does to us, the policy before must stay in force
+        except Exception as error:  # on any error, the previous policy must stay in effect
             raise PolicyError((f"{text.source_name}: cannot be read: {error_text(error)}",)) from error
 
 

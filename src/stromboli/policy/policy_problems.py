@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: a line, a sentence and how much it matters."""
+"""Problems of a configuration: a line, a sentence and the severity."""
 
 import difflib
 from collections.abc import Iterable
@@ -21,19 +21,19 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, and the line it stands on (0: no line is known)."""
+    """One problem, and its line (0: unknown)."""
 
     line: int
     message: str
     severity: Severity = Severity.ERROR
 
     def at(self, source_name: str) -> str:
-        """`FILE:LINE: message`, as compilers say it."""
+        """`FILE:LINE: message`, as compilers report errors."""
         return f"{source_name}:{self.line}: {self.message}" if self.line else f"{source_name}: {self.message}"
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """The nearest right name as the end of a sentence, else the choice if it is short, else nothing."""
+    """The nearest valid name as the end of a sentence, else all valid names if few, else nothing."""
     names = sorted(set(known))
     near = nearest(word, names)
     if near:
@@ -42,7 +42,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The name that was probably meant; empty if none is near."""
+    """The probably intended name; empty if none is near."""
     by_lower = {name.lower(): name for name in sorted(set(known))}
     near = difflib.get_close_matches(word.lower(), by_lower, n=1) if len(word) <= 100 else []
     if near and _alike(_last_part(word.lower()), _last_part(near[0])):

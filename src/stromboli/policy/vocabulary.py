@@ -1,4 +1,4 @@
-"""The names that a policy may use: Volcano's, and those of whichever actions and plugins are installed."""
+"""The names that a policy may use: Volcano's, and those of installed actions and plugins."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -46,7 +46,7 @@ class Configurable(Protocol):
 
     @property
     def Arguments(self) -> type[Any]:
-        """What `arguments` in the policy is parsed into."""
+        """The type of `arguments` in the policy."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a source of node usage is, and how its responses are checked."""
+"""The interface of sources of node usage, and checks of their responses."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ T = TypeVar("T")
 Metrics = Mapping[str, str]
 """The `metrics` section of a policy."""
 WINDOW = "10m"
-"""What usage is averaged over."""
+"""The period over which usage is averaged."""
 
 
 class BadMetrics(Exception):
-    """What is wrong with the settings of a source or with its response."""
+    """Invalid settings of a source, or an invalid response."""
 
 
 class Source(Protocol):
-    """Measures how busy nodes are."""
+    """Measures the load of nodes."""
 
     def read(self, nodes: Collection[str], now: float) -> dict[str, NodeUsage]:
-        """Usage by node; `BadMetrics` or `CallFailed` if it cannot be read."""
+        """Usage by node; raises `BadMetrics` or `CallFailed` if it cannot be read."""
 
 
 def decoded(body: bytes, kind: type[T], source: str) -> T:
@@ -55,7 +55,7 @@ def _known(number: float | None) -> bool:
 
 
 def number(value: Any) -> float:
-    """A number that may be written as text; NaN if it is none."""
+    """A number that may be written as text; NaN if it is invalid."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
