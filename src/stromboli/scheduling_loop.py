@@ -166,7 +166,7 @@ class Scheduler:
         self.policy_since = self.world.now()
         if self.refused is not None:
             self.refused = self.refused._replace(is_latest=False)
-        self.world.cluster.dirty.everything = True
+        self.world.cluster.feed.note_everything()
         return ""
 
     def _announce(self, reading: PolicyReading) -> None:

@@ -170,7 +170,7 @@ NO_BOUNDS = {
         engine.placement.usage_evaluation.MAX_STEPS_AT_ONCE
         model.node_columns.MAX_NUMBER
         simulator.reports.fair_shares.LARGEST_TABLE
-        model.change_log.LONGEST_LOG
+        model.feed.LONGEST_LOG
         plugins.predicates.device_claims.MAX_COLUMNS
         engine.placement.node_placement.MAX_BYTES
         model.devices.allocator.MAX_SHAPES

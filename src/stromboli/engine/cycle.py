@@ -27,7 +27,8 @@ from stromboli.engine.topology.left_out_hyper_nodes import hyper_node_events
 from stromboli.engine.waiting.fixed_point import FixedPoint
 from stromboli.engine.waiting.ordered_waits import ParkedJobs
 from stromboli.engine.waiting.room_waits import RoomWaits
-from stromboli.model.cluster import Cluster, Dirty
+from stromboli.model.cluster import Cluster
+from stromboli.model.feed import Dirty
 from stromboli.model.job import Job
 from stromboli.model.task import Task
 from stromboli.policy.policy import PluginEntry, Policy
@@ -315,7 +316,8 @@ class Engine:
         """Bring up to date what follows from objects and from the time."""
         cluster.settle()
         cluster.reservations.advance(now)
-        cluster.dirty.everything |= self._fresh
+        if self._fresh:
+            cluster.feed.note_everything()
         self._number += 1
 
     def _repeat(self, cluster: Cluster, now: float, last: Outcome) -> Outcome:
@@ -326,9 +328,8 @@ class Engine:
         return Outcome([], session, last.diagnoses, repeated=True)
 
     def _session(self, cluster: Cluster, now: float) -> Session:
-        cluster.touched.clear()
         session = self._new_session(cluster, now)
-        cluster.dirty = Dirty(everything=False)
+        cluster.feed.start_session()
         return session
 
     def _new_session(self, cluster: Cluster, now: float) -> Session:
@@ -389,7 +390,7 @@ class Engine:
         """Undo the cycle and build plugins anew, since what they remember of it is not true."""
         session.cluster.listeners = []
         session.journal.abort()
-        session.cluster.dirty.everything = True
+        session.cluster.feed.note_everything()
         self._build_plugins()
 
     @contextmanager

@@ -8,7 +8,6 @@ weight follows from the status (in the pod view also from whether the pod is ter
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stromboli.model.amounts import Amounts, shift, total_of
@@ -19,6 +18,7 @@ from stromboli.model.cpus.cpu_ledger import CpuLedger
 from stromboli.model.devices.device_ledger import DeviceLedger
 from stromboli.model.devices.extended_resources import ServedResources
 from stromboli.model.dimensions import Dimensions
+from stromboli.model.feed import Dirty, Feed, Topic
 from stromboli.model.job import Job, JobId
 from stromboli.model.node_columns import Columns, Node
 from stromboli.model.node_usage import NodeUsage
@@ -36,6 +36,17 @@ if TYPE_CHECKING:
     from stromboli.model.ledgers import Grant, Ledger
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.shape import Shape
+
+__all__ = [
+    "SUM_OF",
+    "Change",
+    "Cluster",
+    "Dirty",
+    "Listener",
+    "ListenerFailed",
+    "Refused",
+    "enter_together",
+]
 
 # Which sum of its job and queue a task of some status belongs to.
 SUM_OF: tuple[str | None, ...] = tuple(
@@ -104,33 +115,17 @@ class Listener(Protocol):
         """Follow a change; a returned text refuses it, except when a move is undone."""
 
 
-@dataclass(slots=True, eq=False)
-class Dirty:
-    """What changed since the last session."""
-
-    everything: bool = True
-    """Whether all has to be looked at anew, as in the first session; then the rest says nothing."""
-    jobs: dict[Job, None] = field(default_factory=dict)
-    """Jobs whose group changed, or of which a task was moved, added or removed."""
-    queues: dict[Queue, None] = field(default_factory=dict)
-    """Queues whose object changed, or that jobs joined or left."""
-    nodes: bool = False
-    """Whether nodes were added, removed or changed."""
-    objects: bool = False
-    """Whether any of `cluster.objects` changed."""
-
-    def __bool__(self) -> bool:
-        return self.everything or self.nodes or self.objects or bool(self.jobs) or bool(self.queues)
-
-
 class Cluster:
     """All nodes, queues, jobs and tasks, and their sums."""
 
-    def __init__(self, objects: LookupObjects, dims: Dimensions | None = None):
+    def __init__(self, objects: LookupObjects, dims: Dimensions | None = None, generation: int = 0):
+        self.feed: Feed = Feed(generation)
+        """All changes, in order: what is cached about the cluster follows it."""
         self.dims: Dimensions = dims if dims is not None else Dimensions()
         """The number of each resource in amounts."""
-        self.columns: Columns = Columns(self.dims)
+        self.columns: Columns = Columns(self.dims, self.feed)
         """The numbers of all nodes as arrays."""
+        objects.feed = self.feed
         self.objects = objects
         """Objects that plugins look up: quotas, budgets, claims, namespaces, priority classes."""
         self.affinity_terms = AffinityTerms(objects)
@@ -163,19 +158,16 @@ class Cluster:
         """Jobs whose outcome was not final when it was last reported."""
         self.memory: dict[str, Any] = {}
         """What plugins keep from cycle to cycle: plain data, by plugin name; see `session.restore_if_lost`."""
-        self.usage: Mapping[str, NodeUsage] = {}
-        """Measured load by node name; replaced as a whole between cycles, never changed in place."""
+        self._usage: Mapping[str, NodeUsage] = {}
+        self._usages: Topic[None] = self.feed.topic()
         self.listeners: list[Listener] = []
-        self.dirty = Dirty()
         self.shard: Shard | None = None
         """The nodes of this scheduler, if several share the cluster."""
-        self.touched: list[Job] = []
-        """Jobs in the order in which moves touched them, once for each move, for sorted collections of jobs."""
 
     def _make_ledgers(self, objects: LookupObjects) -> None:
-        self.cards = CardLedger(self.dims)
+        self.cards = CardLedger(self.dims, self.feed)
         """What tasks hold of cards that several pods share."""
-        self.cpus = CpuLedger()
+        self.cpus = CpuLedger(self.feed)
         """The free CPUs of nodes that have a Numatopology."""
         self.volumes = VolumeLedger(objects, self.columns, self.nodes)
         """What tasks hold of volumes: claims, PersistentVolumes, storage to be provisioned, attachments."""
@@ -188,13 +180,41 @@ class Cluster:
         self.ledgers: tuple[Ledger, ...] = (self.cards, self.cpus, self.volumes, self.devices)
         """What tasks hold besides amounts, a ledger for each kind of resource."""
         self._served = ServedResources()
-        self.ledger_version = 0
+
+    # -- what changed
+
+    @property
+    def usage(self) -> Mapping[str, NodeUsage]:
+        """Measured load by node name; replaced as a whole between cycles, never changed in place."""
+        return self._usage
+
+    @usage.setter
+    def usage(self, usage: Mapping[str, NodeUsage]) -> None:
+        self._usage = usage
+        self._usages.note(None)
+
+    @property
+    def ledger_version(self) -> int:
         """Increases when a ledger concerns other pods than before."""
+        return self.feed.concerns.generation
+
+    @property
+    def dirty(self) -> Dirty:
+        """What changed since the last session."""
+        return self.feed.dirty
+
+    @dirty.setter
+    def dirty(self, dirty: Dirty) -> None:
+        self.feed.start_session(dirty)
+
+    @property
+    def touched(self) -> list[Job]:
+        """Jobs in the order in which moves touched them, once for each move, for sorted collections of jobs."""
+        return self.feed.touched
 
     def emptied(self) -> Cluster:
         """A cluster without objects that keeps the settings and the plugins' memory of this one."""
-        empty = Cluster(type(self.objects)(), self.dims)
-        empty.ledger_version = self.ledger_version + 1  # shapes cache the ledgers of this one
+        empty = Cluster(type(self.objects)(), self.dims, self.feed.generation + 1)  # shapes cache ledgers
         empty.volumes.ignored_provisioners = self.volumes.ignored_provisioners
         if self.cards.models is not None:
             empty.share_cards(self.cards.models)
@@ -203,21 +223,20 @@ class Cluster:
 
     def mark_all_dirty(self) -> None:
         """Mark everything as changed for the next session."""
-        self.dirty = Dirty()
-        self.touched.clear()
+        self.feed.start_session(Dirty())
+        self.feed.note_everything()
 
     def forget_changes(self) -> None:
         """Start to collect changes: only what changes from now on is dirty."""
         self.settle()
-        self.dirty = Dirty(everything=False)
-        self.touched.clear()
+        self.feed.start_session()
 
     def set_shard(self, shard: Shard) -> None:
         """Change the nodes of this scheduler; what is cached about nodes becomes invalid."""
         before, self.shard = self.shard, shard
         if before is None or before.nodes != shard.nodes:
-            self.columns.objects += 1
-            self.dirty.nodes = True
+            self.feed.nodes.note_everything()
+            self.feed.note_nodes()
 
     # -- the one move
 
@@ -347,13 +366,13 @@ class Cluster:
                 self._transfer(job, job.queue, -1)
                 self.cards.recharge(job, job.queue, -1)
                 del job.queue.jobs[job]
-                self.dirty.queues[job.queue] = None
+                self.feed.note_queue(job.queue)
             job.queue = queue
             if queue is not None:
                 queue.jobs[job] = None
                 self._transfer(job, queue, 1)
                 self.cards.recharge(job, queue, 1)
-                self.dirty.queues[queue] = None
+                self.feed.note_queue(queue)
             if self.devices.claims:
                 self.devices.recharge(job.tasks.values())
             self.reservations.update_all()
@@ -390,7 +409,7 @@ class Cluster:
                 self.strand_all(node, -1)
             self.pod_counts.recount()
             self.layout_stale = False
-            self.dirty.nodes = True
+            self.feed.note_nodes()
         if self._storage_version != self.volumes.objects_version:
             self._update_volumes_only()
         self._served.update(self)
@@ -424,7 +443,7 @@ class Cluster:
         """A node's object changed: its size, labels or taints."""
         if node.row >= 0:
             self.columns.set_size(node)
-        self.dirty.nodes = True
+        self.feed.note_nodes()
 
     @property
     def sharable(self) -> Amounts:
@@ -445,17 +464,17 @@ class Cluster:
     def share_cards(self, models: Models) -> None:
         """Enable sharing of these models of cards, and count what tasks hold of them."""
         if self.cards.configure(models, self.nodes):
-            self.ledger_version += 1
+            self.feed.concerns.note(None)
 
     def ledgers_changed(self) -> None:
         """A ledger concerns other pods than before: cached results about them may be outdated."""
-        self.ledger_version += 1
-        self.dirty.everything = True
+        self.feed.concerns.note(None)
+        self.feed.note_everything()
 
     def device_class_changed(self) -> None:
         """A DeviceClass changed: devices may serve other extended resources."""
         if self.devices.class_changed():
-            self.ledger_version += 1
+            self.feed.concerns.note(None)
             self.devices.count_concerned(self.nodes.values())
 
     # -- the parts of a weight
@@ -514,8 +533,7 @@ class Cluster:
 
     def mark_dirty(self, job: Job) -> None:
         """Invalidate what is cached about a job."""
-        self.touched.append(job)
-        self.dirty.jobs[job] = None
+        self.feed.note_job(job)
         self.update_worklists(job)
 
 

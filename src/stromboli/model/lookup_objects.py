@@ -25,6 +25,7 @@ from stromboli.api.types.storage import (
     VolumeAttachment,
 )
 from stromboli.api.types.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from stromboli.model.feed import Feed
 
 
 @dataclass(slots=True)
@@ -75,11 +76,16 @@ class LookupObjects:
         default_factory=dict
     )
     """ReplicaSets, StatefulSets and ReplicationControllers by kind and `namespace/name`."""
-    version: int = 0
-    """Increases with every change to any of them."""
+    feed: Feed = field(default_factory=Feed)
+    """Where changes are noted; that of the cluster, once they belong to one."""
+
+    @property
+    def version(self) -> int:
+        """Increases with every change to any of them."""
+        return self.feed.objects.generation
 
     def put(self, obj: Object) -> None:
-        self.version += 1
+        self.feed.note_object(type(obj).__name__, obj.key)
         table, key = self._entry(obj)
         table[key] = obj
 
@@ -90,7 +96,7 @@ class LookupObjects:
         return known
 
     def drop(self, obj: Object) -> None:
-        self.version += 1
+        self.feed.note_object(type(obj).__name__, obj.key)
         table, key = self._entry(obj)
         table.pop(key, None)
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stromboli.model.amounts import plus
-from stromboli.model.change_log import ChangeLog
 from stromboli.model.dimensions import Dimensions
+from stromboli.model.feed import Feed, Topic
 from stromboli.model.shape import VIEW_ROWS, Shape
 from stromboli.model.status import Weight
 
@@ -70,22 +70,33 @@ class Node:
 class Columns:
     """The numbers of all nodes. Rows follow (creation time, name), so the first of equals is the lowest row."""
 
-    def __init__(self, dims: Dimensions):
+    def __init__(self, dims: Dimensions, feed: Feed | None = None):
         self.dims = dims
+        self.feed = feed if feed is not None else Feed()
+        """Where changes are noted."""
         self.nodes: list[Node] = []
         """All nodes with an object, by creation time and name; the place in this list is the node's `row`."""
-        self.clock = 0
-        """Counts changes to any node; `version` holds its value at each node's last change."""
-        self.layout = 0
-        """Counts changes of the nodes' rows; caches by row are invalid when it increases."""
-        self.objects = 0
-        """Counts changes to node objects (labels, taints, sizes)."""
-        self.changes: ChangeLog[int] = ChangeLog()
+        self.changes: Topic[int] = self.feed.numbers
         """The nodes whose numbers changed, by index."""
         self.last: tuple[int, Shape | None] = (-1, None)
         """The node changed last, and the shape if that change was one more task of it holding its request."""
         self._resize(0)
         self._spare = SpareSums(self)
+
+    @property
+    def clock(self) -> int:
+        """The generation of the last change to any node; `version` holds that of each node's own last change."""
+        return self.changes.generation
+
+    @property
+    def layout(self) -> int:
+        """The generation in which nodes last got their rows; caches by row are invalid when it increases."""
+        return self.feed.layout.generation
+
+    @property
+    def objects(self) -> int:
+        """The generation of the last change to node objects (labels, taints, sizes)."""
+        return self.feed.nodes.generation
 
     def _resize(self, count: int) -> tuple[Ints, Ints]:
         self.version: Ints = np.zeros(count, dtype=np.int64)
@@ -135,9 +146,9 @@ class Columns:
         views[:, :, kept] = old_views[:, :, old_rows[kept]]
         for row, node in enumerate(nodes):
             node.row = row
-        self.clock += 1
-        self.layout += 1
-        self.objects += 1
+        self.feed.layout.note(None)
+        self.feed.nodes.note_everything()
+        self.changes.note_everything()
         self.version[:] = self.clock
 
     def widen(self) -> None:
@@ -147,7 +158,7 @@ class Columns:
             old_amounts, old_views = self.amounts, self.views
             amounts, views = self._set_dimensions(len(self.dims), len(self.version))
             amounts[:, : old_amounts.shape[1]], views[:] = old_amounts, old_views
-            self.layout += 1
+            self.feed.layout.note(None)
 
     def set_size(self, node: Node) -> None:
         """Copy a node's allocatable amounts; what its tasks hold stays as it is."""
@@ -164,7 +175,7 @@ class Columns:
 
     def object_changed(self, node: Node) -> None:
         """Record that labels, taints or sizes of a node changed."""
-        self.objects += 1
+        self.feed.nodes.note(node.name)
         self._label_codes.clear()
         self._derived.clear()
         self._touch(node.row, None)
@@ -206,11 +217,10 @@ class Columns:
             self._pipelined[:, touched] += added
         if in_view:
             self._view[:, touched] += shape.view[:, None] * counts
-        self.clock += 1
+        self.changes.note_everything()
         self.version[touched] = self.clock
         self.last = (-1, None)  # of several nodes none is the one that changed
         self._numbers.clear()
-        self.changes.note_everything()
 
     def promise(self, row: int, amount: Vector, sign: int) -> None:
         """Count an amount as promised on a node, or no longer."""
@@ -231,11 +241,11 @@ class Columns:
         return future
 
     def _touch(self, row: int, shape: Shape | None) -> None:
-        self.clock += 1
-        self.version[row] = self.clock
+        changes = self.changes
+        changes.note(row)
+        self.version[row] = changes.generation
         self.last = (row, shape)
         self._numbers.pop(row, None)
-        self.changes.note(row)
 
     def numbers(self, row: int) -> list[int] | None:
         """All amounts of a node, then all of its pod view; none if one is so large that arithmetic may wrap around."""

@@ -18,6 +18,7 @@ from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
+    from stromboli.model.feed import Topic
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
@@ -71,8 +72,7 @@ class Reservations:
         self._now = 0.0
         self._by_owner: dict[Owner, Reservation] = {}
         self._charges: dict[Owner, Charge] = {}
-        self.version = 0
-        """Increases whenever the weight of a reservation changes."""
+        self._changes: Topic[Owner] = cluster.feed.topic()
 
     def __len__(self) -> int:
         return len(self._by_owner)
@@ -86,6 +86,11 @@ class Reservations:
     def of(self, owner: Owner) -> Reservation | None:
         """The reservation of an owner, if it has one."""
         return self._by_owner.get(owner)
+
+    @property
+    def version(self) -> int:
+        """Increases whenever the charge of a reservation changes."""
+        return self._changes.generation
 
     # -- made and ended
 
@@ -114,7 +119,7 @@ class Reservations:
         self, kept: Iterable[Reservation], before: Reservations, node_named: Callable[[str], Node]
     ) -> None:
         """Take over the reservations of a model that is discarded."""
-        self._now, self.version = before._now, before.version + 1
+        self._now = before._now
         for reservation in kept:
             self.reserve(reservation._replace(node=node_named(reservation.node.name)))
 
@@ -156,7 +161,7 @@ class Reservations:
         before, charge = self._charges.get(owner), self._charge_of(owner)
         if before == charge:
             return
-        self.version += 1
+        self._changes.note(owner)
         if before is not None:
             del self._charges[owner]
             self._apply(before, -1)

@@ -115,7 +115,7 @@ class Rehearsal:
             meta = known.object.metadata
             meta = replace(meta, annotations={**meta.annotations, key: value})
             known.object = replace(known.object, metadata=meta)
-            self.cluster.dirty.queues[known] = None
+            self.cluster.feed.note_queue(known)
 
     def evict(self, task: Task, decision: Evict) -> None:
         """A pod is evicted, as was decided."""

@@ -62,6 +62,14 @@ def test_it_runs_when_other_loads_were_measured() -> None:
     assert not world.step().outcome.repeated
 
 
+def test_it_runs_after_a_change_in_a_topic_that_only_its_writer_knows() -> None:
+    world = full()
+    topic = world.cluster.feed.topic()
+    assert world.step(3).outcome.repeated
+    topic.note("something")
+    assert not world.step().outcome.repeated
+
+
 def test_it_says_why_everybody_waits_and_who_is_held_for_room() -> None:
     world = World("n1 cpu=4").job("train", cpu=2).job("large", cpu=9)
     world.add(pod("old-0", cpu=4, on="n1", phase="Running", terminating=True))

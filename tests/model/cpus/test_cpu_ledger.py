@@ -4,8 +4,8 @@ import pytest
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
-from stromboli.model.change_log import LONGEST_LOG
 from stromboli.model.cpus.cpu_topology import format_cpu_set
+from stromboli.model.feed import LONGEST_LOG
 from stromboli.testing import World
 from tests.manifests import node
 from tests.plugins.numa_aware.numa_worlds import numa_pod, numa_topology, numa_world

@@ -131,11 +131,12 @@ class UsageEvaluation:
 
     def catch_up(self, task: Task) -> None:
         """Bring scores and fits up to date with all nodes."""
-        columns = self.columns
-        if columns.clock == self._clock:
+        columns, changes = self.columns, self.columns.changes
+        if changes.position == self._position:
             return
         row, shape = columns.last
-        mine = shape is self._shape and columns.clock == self._clock + 1 and (place := self.place(row)) >= 0
+        alone = changes.position == self._position + 1
+        mine = shape is self._shape and alone and (place := self.place(row)) >= 0
         steady, self._mine = mine or self._mine, mine
         known = self._look_ahead.advance(place) if mine and self._look_ahead is not None else None
         if known is not None:
@@ -148,7 +149,7 @@ class UsageEvaluation:
                 self._follow(task, steady)
         if self.changed is not None and len(self.changed) > FEW:
             self.changed = None
-        self._clock, self._position = columns.clock, columns.changes.position
+        self._clock, self._position = changes.generation, changes.position
 
     def _put(self, place: int, now: bool, later: bool, score: float) -> None:
         self.scores[place] = score

@@ -7,7 +7,6 @@ come, and nobody read the time itself, a service, or a node function that reads 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,46 +27,11 @@ WORDS = (PodCondition, PodGroupStatus, GroupCondition, NativeGroupCondition, Que
 """Decisions that only tell: no rule reads what they write."""
 
 
-class Identity:
-    """A value that equals itself alone, however much another is like it."""
-
-    def __init__(self, value: object):
-        self._value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Identity) and self._value is other._value
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Counters of what changes without notice to a job, queue or node: loads, ledgers, measured load, shards."""
-
-    counters: tuple[int, ...]
-    usage: Identity
-    shard: Identity
-
-    @classmethod
-    def of(cls, cluster: Cluster) -> State:
-        columns = cluster.columns
-        counters = (
-            columns.clock,
-            columns.layout,
-            columns.objects,
-            cluster.objects.version,
-            cluster.ledger_version,
-            cluster.cards.changes.position,
-            cluster.reservations.version,
-        )
-        return cls(counters, Identity(cluster.usage), Identity(cluster.shard))
-
-
 class LastCycle(NamedTuple):
-    """A cycle that changed nothing: when it was, the state that it left, and how long its answers hold."""
+    """A cycle that changed nothing: when it was, the generation that it left, and how long its answers hold."""
 
     time: float
-    state: State
+    generation: int
     until: float
 
 
@@ -89,20 +53,14 @@ class FixedPoint:
             return
         if all(isinstance(decision, WORDS) for decision in session.decisions):
             until = min(reads.until, cluster.reservations.next_moment)
-            self._last = LastCycle(reads.time, State.of(cluster), until)
+            self._last = LastCycle(reads.time, cluster.feed.generation, until)
 
     def holds(self, cluster: Cluster, now: float) -> bool:
         """Whether a cycle at this moment would come to what the last one came to."""
         last = self._last
         if last is None or not last.time <= now < last.until:
             return False
-        return not _has_news(cluster) and last.state == State.of(cluster)
-
-
-def _has_news(cluster: Cluster) -> bool:
-    """Whether objects of jobs, queues or nodes, or objects that plugins look up, came, changed or went."""
-    dirty = cluster.dirty
-    return bool(cluster.touched or dirty.everything or dirty.nodes or dirty.objects or dirty.queues)
+        return last.generation == cluster.feed.generation and not cluster.dirty.everything
 
 
 class UnrepeatableReads:

@@ -14,7 +14,7 @@ from stromboli.model.amounts import Amounts, shift
 from stromboli.model.cards.node_cards import NodeCards
 from stromboli.model.cards.pod_cards import limit_names
 from stromboli.model.cards.registrations import Models, read_registrations
-from stromboli.model.change_log import ChangeLog
+from stromboli.model.feed import Feed, Topic
 from stromboli.model.status import ALLOCATED_CLASS, Status
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ LOCKS = (card_names.VGPU_LOCK, card_names.GPU_LOCK, card_names.NPU_LOCK)
 class CardLedger:
     """The cards of all nodes."""
 
-    def __init__(self, dims: Dimensions) -> None:
+    def __init__(self, dims: Dimensions, feed: Feed) -> None:
         self._dims = dims
         self.models: Models | None = None
         """The models of cards that are shared; none: no plugin shares cards."""
@@ -45,7 +45,7 @@ class CardLedger:
         """Nodes with a lock of a scheduler or a device plugin: its time, by the lock's name."""
         self.registering: set[str] = set()
         """Nodes whose device plugin registers vGPU cards, shared or not."""
-        self.changes: ChangeLog[str] = ChangeLog()
+        self.changes: Topic[str] = feed.topic()
         """Names of nodes whose cards or grants changed."""
         self.corrections: dict[Job, Amounts] = {}
         """The difference between what jobs hold of vGPUs, card by card, and what their pods request (spec 01 11.5)."""

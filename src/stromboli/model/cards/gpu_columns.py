@@ -12,9 +12,9 @@ import numpy as np
 
 from stromboli.api import card_names, names
 from stromboli.model.cards.pod_cards import asked_of_gpu_share, whole_amount
-from stromboli.model.change_log import ChangeLog
 from stromboli.model.constraints.node_selection import required_selector
 from stromboli.model.dimensions import CPU
+from stromboli.model.feed import ChangeLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from stromboli.model.amounts import add_to
-from stromboli.model.change_log import ChangeLog
+from stromboli.model.feed import ChangeLog
 
 if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints

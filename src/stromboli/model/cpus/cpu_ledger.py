@@ -16,8 +16,8 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.resources.qos import GUARANTEED, qos_class
 from stromboli.api.resources.quantity import milli
-from stromboli.model.change_log import ChangeLog
 from stromboli.model.cpus.cpu_topology import CpuTopology, NodeCpus, cpu_details, node_cpus, parse_cpu_set
+from stromboli.model.feed import Feed, Topic
 from stromboli.model.ledgers import Grant
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ class _Held(NamedTuple):
 class CpuLedger:
     """The free CPUs of nodes that have a Numatopology."""
 
-    def __init__(self) -> None:
+    def __init__(self, feed: Feed) -> None:
         self.nodes: dict[str, NodeCpus] = {}
         """The contents of Numatopologies, by the name of the node."""
-        self.changes: ChangeLog[str] = ChangeLog()
+        self.changes: Topic[str] = feed.topic()
         """Names of nodes whose CPUs or grants changed."""
         self._held: dict[str, dict[str, _Held]] = {}
         """What tasks hold, by node and uid."""

@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from stromboli.api.types.devices import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
-from stromboli.model.change_log import ChangeLog
 from stromboli.model.devices.allocator import Allocator, DeviceShortage, DevicesInUse, PoolId
 from stromboli.model.devices.claim_use import (
     ClaimContent,
@@ -27,6 +26,7 @@ from stromboli.model.devices.claim_use import (
 )
 from stromboli.model.devices.extended_resources import asked_resources, extended_classes
 from stromboli.model.devices.pools.pool_index import PoolIndex
+from stromboli.model.feed import Topic
 from stromboli.model.status import ALLOCATED_CLASS, Status
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ class DeviceLedger:
         self.pools = PoolIndex()
         """The devices that drivers have published, by pool and node."""
         self.allocator = Allocator(objects.device_classes, self.pools)
-        self.objects_version = 0
-        """Counts changes to classes, and to pools that many nodes may see."""
-        self.published = 0
-        """Counts changes to classes and to all pools."""
+        self._shared: Topic[str] = objects.feed.topic()
+        """Classes, and pools that many nodes may see."""
+        self._published: Topic[str] = objects.feed.topic()
+        """Classes and all pools."""
         self.extended: dict[str, str] = {}
         """The class that serves each extended resource."""
-        self.changes: ChangeLog[PoolId | str] = ChangeLog()
+        self.changes: Topic[PoolId | str] = objects.feed.topic()
         """The pools of which devices were taken or given back."""
         self._contents: WeakValueDictionary[bytes, ClaimContent] = WeakValueDictionary()
         self._used_by: dict[Task, tuple[ClaimUse, ...]] = {}
@@ -91,6 +91,16 @@ class DeviceLedger:
         """Pods with claims, and those with extended resources, which devices may serve."""
         return bool(spec.resource_claims) or bool(self.extended and asked_resources(spec, self.extended))
 
+    @property
+    def objects_version(self) -> int:
+        """Increases with every change to classes, and to pools that many nodes may see."""
+        return self._shared.generation
+
+    @property
+    def published(self) -> int:
+        """Increases with every change to classes and to all pools."""
+        return self._published.generation
+
     # -- pools
 
     def put_slice(self, slice: ResourceSlice) -> None:
@@ -105,19 +115,19 @@ class DeviceLedger:
         self._note_slice(slice)
 
     def _note_slice(self, slice: ResourceSlice) -> None:
-        self.published += 1
+        self._published.note(slice.name)
         spec, id = slice.spec, PoolId(slice.spec.driver, slice.spec.pool.name)
         if spec.node_name and not spec.shared_counters and not self.pools.is_selected(id):
             self.changes.note(spec.node_name)
             for name in self.pools.nodes_naming(id):
                 self.changes.note(name)
         else:
-            self.objects_version += 1
+            self._shared.note(slice.name)
 
     def class_changed(self) -> bool:
         """A DeviceClass was added, changed or deleted; whether devices serve other extended resources from now on."""
-        self.objects_version += 1
-        self.published += 1
+        self._shared.note("")
+        self._published.note("")
         before, self.extended = self.extended, extended_classes(self._objects.device_classes.values())
         return before != self.extended
 

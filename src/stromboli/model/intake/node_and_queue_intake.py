@@ -45,7 +45,7 @@ def put_queue(cluster: Cluster, obj: QueueObject) -> None:
     queue.capability, queue.deserved, queue.guarantee = dict(capability), dict(deserved), dict(guarantee)
     queue.demands = queue_demands(spec)
     queue.reported = {name: str(amount) for name, amount in obj.status.allocated.items()}
-    cluster.dirty.queues[queue] = None
+    cluster.feed.note_queue(queue)
     if before is None or before.spec != obj.spec or before.status.state != obj.status.state:
         _mark_jobs_dirty(cluster, queue)  # more than a status or an annotation changed
         cluster.reservations.update_all()
@@ -65,7 +65,7 @@ def drop_queue(cluster: Cluster, obj: QueueObject) -> None:
 
 def _mark_jobs_dirty(cluster: Cluster, queue: Queue) -> None:
     """Invalidate what is cached about a queue and its jobs."""
-    cluster.dirty.queues[queue] = None
+    cluster.feed.note_queue(queue)
     for job in queue.jobs:
         cluster.mark_dirty(job)
 

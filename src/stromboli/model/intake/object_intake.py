@@ -244,7 +244,6 @@ class Intake:
         self._lookup_objects_changed(obj)
 
     def _lookup_objects_changed(self, obj: Object) -> None:
-        self.cluster.dirty.objects = True
         if isinstance(obj, Namespace):
             self.cluster.pod_counts.recount_namespace(obj.name)  # affinity terms select it by its labels
         elif isinstance(obj, HyperNode):

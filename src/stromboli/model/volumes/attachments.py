@@ -20,6 +20,7 @@ from stromboli.model.volumes.volume_reach import BY_NAME, in_tree_volume
 if TYPE_CHECKING:
     from stromboli.api.types.pod import Volume
     from stromboli.api.types.storage import PersistentVolumeClaim, PersistentVolumeSpec
+    from stromboli.model.feed import Topic
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.node_columns import Bools, Columns, Ints, Node
     from stromboli.model.task import Task
@@ -125,8 +126,12 @@ class Attachments:
         """By driver, then by node: the numbers of `DriverColumns`."""
         self._cached: dict[str, tuple[int, DriverColumns]] = {}
         self._limits: dict[str, tuple[int, Ints, Ints]] = {}
-        self.version = 0
+        self._changes: Topic[str] = columns.feed.topic()
+
+    @property
+    def version(self) -> int:
         """Increases with every change."""
+        return self._changes.generation
 
     def count(self, node: str, volume: Attachable, use: VolumeUse, sign: int) -> None:
         """Record that a volume is in use at a node, or no longer."""
@@ -145,7 +150,7 @@ class Attachments:
         else:
             self._forget(node, key)
         self._patch(volume.driver, node, counts)
-        self.version += 1
+        self._changes.note(node)
 
     def _forget(self, node: str, key: tuple[str, str]) -> None:
         del self._uses[node][key], self._places[key][node]
@@ -198,7 +203,7 @@ class Attachments:
     def limits_changed(self) -> None:
         """A CSINode was added, changed or removed."""
         self._limits.clear()
-        self.version += 1
+        self._changes.note_everything()
 
     def limits(self, driver: str) -> tuple[Ints, Ints]:
         """Maximum volumes of a driver by node, and where its CSINode states one; none where the driver is missing."""
@@ -264,8 +269,12 @@ class DiskUsers:
         self._columns = columns
         self._nodes = nodes
         self._users: dict[tuple[str, str], dict[tuple[str, InlineDisk, VolumeUse], int]] = {}
-        self.version = 0
+        self._changes: Topic[str] = columns.feed.topic()
+
+    @property
+    def version(self) -> int:
         """Increases with every change."""
+        return self._changes.generation
 
     def count(self, node: str, disk: InlineDisk, use: VolumeUse, sign: int) -> None:
         """Record that a pod on a node has a disk, or no longer."""
@@ -276,7 +285,7 @@ class DiskUsers:
             del users[key]
         if not users:
             del self._users[disk.kind, disk.name]
-        self.version += 1
+        self._changes.note(node)
 
     def free(self, disks: tuple[InlineDisk, ...]) -> tuple[Bools, Bools]:
         """Nodes on which no staying pod has a conflicting disk, and nodes on which no pod has one."""

@@ -40,6 +40,7 @@ from stromboli.model.volumes.volume_grant import VolumeGrant
 if TYPE_CHECKING:
     from stromboli.api.types.meta import Object
     from stromboli.api.types.pod import PodSpec
+    from stromboli.model.feed import Topic
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.node_columns import Columns, Node
     from stromboli.model.status import Status
@@ -85,10 +86,9 @@ class VolumeLedger:
         """The nodes on which delayed claims can be bound."""
         self.ignored_provisioners = IGNORED_PROVISIONERS
         """Drivers that need no attachment to a node."""
-        self.version = 0
-        """Increases with every change of grants and objects."""
-        self.objects_version = 0
-        """Increases with every change of claims, volumes and other objects of storage."""
+        self._changes: Topic[str] = columns.feed.topic()
+        """What is held, and objects."""
+        self._objects_changed: Topic[str] = columns.feed.topic()
         self._holdings: dict[Task, _Holding] = {}
         self._users: dict[str, dict[Task, None]] = {}
         """Tasks on nodes by the claims that they use."""
@@ -102,6 +102,16 @@ class VolumeLedger:
         self._attachment_objects: dict[str, tuple[str, Attachable]] = {}
         self._volume_of_attachment: dict[str, str] = {}
         self._attachments_of_volume: dict[str, dict[str, None]] = {}
+
+    @property
+    def version(self) -> int:
+        """Increases with every change of what is held, and of objects."""
+        return self._changes.generation
+
+    @property
+    def objects_version(self) -> int:
+        """Increases with every change of claims, volumes and other objects of storage."""
+        return self._objects_changed.generation
 
     # -- the ledger
 
@@ -129,7 +139,7 @@ class VolumeLedger:
                 self._attach(task, f"volume {number}", attachable_in_tree(own))
         for claim in claims:
             self._attach(task, claim, self._attachable(claim))
-        self.version += 1
+        self._changes.note(task.uid)
 
     def remove(self, task: Task, status: Status, node: Node) -> None:
         for name in list(self._attached[task]):
@@ -144,7 +154,7 @@ class VolumeLedger:
             self._promise(claim)
         for disk in holding.disks:
             self.disks.count(holding.node, disk, holding.use, -1)
-        self.version += 1
+        self._changes.note(task.uid)
 
     # -- promises
 
@@ -165,7 +175,7 @@ class VolumeLedger:
                 self.free.take(after.volume, 1)
             if after.provision is not None:
                 self.capacity.promise(key, after.provision)
-        self.version += 1
+        self._changes.note(key)
 
     def _promise_of(self, key: str) -> VolumePromise | None:
         claim = self._objects.claims.get(key)
@@ -264,8 +274,8 @@ class VolumeLedger:
                 pass
             case _:
                 return
-        self.version += 1
-        self.objects_version += 1
+        self._changes.note(obj.key)
+        self._objects_changed.note(obj.key)
 
     def _claim_changed(self, key: str) -> None:
         claim = self._objects.claims.get(key)
