@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 LEAST_READ = 2**13
-"""So many numbers take as long to read as the rest of a search takes."""
+"""Reading this many numbers takes as long as the other work of a search."""
 
 
 class EarliestSlots(NamedTuple):
-    """The earliest room for tasks that are alike: from when on, and how many of them on which nodes."""
+    """The earliest slots for equal tasks: the moment, and the number of tasks by node."""
 
     start: float
     rows: Ints
@@ -38,15 +38,15 @@ class AvailabilityProfile:
 
     def __init__(self, now: float, free: Ints):
         self.times: Floats = np.array([now])
-        """When each step begins; the first is now."""
+        """The start of each step; the first is now."""
         self._free: Ints = free[None].copy()
         """(step, resource, node)"""
         self.frees = 0
-        """How often room came that was not expected."""
+        """The number of unexpected releases."""
         self._freed_at: Ints = np.zeros(free.shape[1], dtype=np.int64)
-        """How often it had come when it last came on each node."""
+        """The number of unexpected releases at the last one of each node."""
         self.read = 0
-        """How many numbers were read in searches; a search counts for `LEAST_READ` more."""
+        """The count of numbers read by searches; each search counts `LEAST_READ` more."""
         self._steps_needed = 1
 
     @classmethod
@@ -55,7 +55,7 @@ class AvailabilityProfile:
     ) -> AvailabilityProfile:
         """From what is free now and what comes free at which moments, in ascending order, on which nodes.
 
-        If that took more numbers than `most`, some comes free somewhat later than expected.
+        If that needs more numbers than `most`, some resources are released later than expected.
         """
         profile = cls(now, free)
         if len(moments):
@@ -72,7 +72,7 @@ class AvailabilityProfile:
 
     @property
     def cells(self) -> int:
-        """How many numbers it has."""
+        """The count of its numbers."""
         return self._free.size
 
     @property
@@ -82,14 +82,14 @@ class AvailabilityProfile:
         return free
 
     def forget(self, now: float) -> None:
-        """Drop what is past."""
+        """Drop past steps."""
         past = int(self.times.searchsorted(now, side="right")) - 1
         if past > 0:
             self.times, self._free = self.times[past:].copy(), self._free[past:].copy()
         self.times[0] = now
 
     def add_steps(self, moments: Floats) -> None:
-        """Let steps begin at some moments, which costs less at once than one after the other."""
+        """Add steps at some moments, which costs less at once than one after the other."""
         times = np.union1d(self.times, moments[(moments > self.times[0]) & (moments < inf)])
         self._free = self._free[self.times.searchsorted(times, side="right") - 1]
         self.times = times
@@ -103,7 +103,7 @@ class AvailabilityProfile:
             self._steps_needed = len(self.times)
 
     def take(self, start: float, end: float, rows: Ints, amounts: Ints, sign: int = 1) -> None:
-        """Amounts of some nodes (resource, place in `rows`) are taken for a while, or (-1) given back."""
+        """Take amounts of some nodes (resource, place in `rows`) for a period, or (-1) release them."""
         start = max(start, float(self.times[0]))
         if end > start:
             first = self._step(start)
@@ -111,22 +111,22 @@ class AvailabilityProfile:
             self._free[first:last, :, rows] -= sign * amounts
 
     def free(self, start: float, end: float, rows: Ints, amounts: Ints) -> None:
-        """The same amounts are given back before their time, so that jobs may start earlier there than promised."""
+        """Release the same amounts early, so that jobs may start earlier there than promised."""
         if end > max(start, float(self.times[0])):
             self.take(start, end, rows, amounts, -1)
             self.note_freed(rows)
 
     def note_freed(self, rows: Ints) -> None:
-        """More is free on some nodes than was expected."""
+        """Record that more is free on some nodes than expected."""
         self.frees += 1
         self._freed_at[rows] = self.frees
 
     def freed_since(self, frees: int) -> Ints:
-        """The nodes on which room came after it had come so often."""
+        """The nodes with unexpected releases after a given count of them."""
         return np.flatnonzero(self._freed_at > frees)
 
     def _step(self, moment: float) -> int:
-        """The step that begins at a moment, made if there is none."""
+        """The step that starts at a moment, added if there is none."""
         place = int(self.times.searchsorted(moment))
         if place == len(self.times) or self.times[place] != moment:
             self.times = np.insert(self.times, place, moment)
@@ -134,7 +134,7 @@ class AvailabilityProfile:
         return place
 
     def least(self, start: float, end: float, rows: Ints | slice = slice(None)) -> Ints:
-        """The least that is free on each of some nodes at any time of a while: (resource, node)."""
+        """The minimum that is free on each of some nodes during a period: (resource, node)."""
         first = max(int(self.times.searchsorted(start, side="right")) - 1, 0)
         last = max(int(self.times.searchsorted(end)), first + 1)
         least: Ints = self._free[first:last, :, rows].min(axis=0)
@@ -143,9 +143,9 @@ class AvailabilityProfile:
     def earliest(
         self, shape: Shape, needed: int, limit: float, usable: Ints, before: float = inf
     ) -> EarliestSlots | None:
-        """The first moment from which on so many tasks have room for as long as they run; none if there is none.
+        """The first moment from which a number of tasks fit for as long as they run; none if there is none.
 
-        Only moments before some moment are looked at.
+        Only moments before a limit are considered.
         """
         starts = int(self.times.searchsorted(before))
         if not starts:
@@ -164,7 +164,7 @@ class AvailabilityProfile:
         return None
 
     def _fitting(self, shape: Shape, usable: Ints, steps: int) -> Ints:
-        """How many tasks of a shape fit at each of the first steps on each of some nodes."""
+        """The number of tasks of a shape that fit at each of the first steps on each of some nodes."""
         fitting: Ints | None = None
         self.read += LEAST_READ
         for dim, amount in shape.request.items():
@@ -179,7 +179,7 @@ class AvailabilityProfile:
 
 
 def _first_of(usable: Ints, counts: Ints, needed: int) -> tuple[Ints, Ints]:
-    """So many places on the first nodes that have them."""
+    """A number of slots on the first nodes that have them."""
     before = np.cumsum(counts) - counts
     taken = np.clip(needed - before, 0, counts)
     used = np.flatnonzero(taken)
@@ -191,7 +191,7 @@ def _first_of(usable: Ints, counts: Ints, needed: int) -> tuple[Ints, Ints]:
 
 @dataclass(slots=True, eq=False)
 class Booking:
-    """What is promised to a job: from when on, until when, and what of which nodes."""
+    """What is promised to a job: the start, the end, and the amounts of nodes."""
 
     job: Job
     start: float
@@ -201,20 +201,20 @@ class Booking:
     amounts: Ints
     """What it takes of them: (resource, place in `rows`)."""
     kinds: dict[Shape, int]
-    """How many tasks of each shape waited when it was made."""
+    """The number of pending tasks of each shape when it was made."""
     needed: int
-    """How many of them must start together."""
+    """The number of them that must start together."""
     usable: Ints | None = None
-    """The nodes that its tasks may use, if they are alike and go by amounts; else a search found its places."""
+    """The nodes that its tasks may use, if they are equal and only amounts matter; else a search found its places."""
     ledgers: frozenset[Ledger] = field(default=frozenset())
-    """What its tasks need besides amounts: no other that needs the same may be on its nodes meanwhile."""
+    """What its tasks need besides amounts: no other task that needs the same may be on its nodes meanwhile."""
     frees: int = -1
-    """How often room had come when an earlier start was last searched for (`AvailabilityProfile.frees`)."""
+    """The count of unexpected releases when an earlier start was last searched for (`AvailabilityProfile.frees`)."""
     promise: Promise | None = None
     is_told: bool = False
 
     def is_within(self, start: float, end: float) -> bool:
-        """Whether it takes anything at some time of a while."""
+        """Whether it takes anything during a period."""
         return self.start < end and start < self.end
 
     def holds(self, profile: AvailabilityProfile) -> bool:
@@ -222,7 +222,7 @@ class Booking:
         return bool((profile.least(self.start, self.end, self.rows) >= self.amounts).all())
 
     def may_improve(self, profile: AvailabilityProfile, usable: Ints) -> bool:
-        """Whether nodes on which room came could take any of its tasks before its start; others alone cannot."""
+        """Whether nodes with unexpected releases fit any of its tasks before its start; other nodes do not matter."""
         freed = np.intersect1d(profile.freed_since(self.frees), usable, assume_unique=True)
         if 2 * len(freed) > len(usable) or np.isin(self.rows, freed).any():
             return True
@@ -231,7 +231,7 @@ class Booking:
         return len(freed) > 0 and profile.earliest(shape, 1, limit, freed, self.start) is not None
 
     def is_there(self, dims: int) -> bool:
-        """Whether its nodes are still there, with as many resources; they may have other rows than before."""
+        """Whether its nodes still exist, with as many resources; their rows may have changed."""
         rows = [node.row for node in self.nodes]
         if min(rows) < 0 or len(self.amounts) != dims:
             return False
@@ -240,5 +240,5 @@ class Booking:
 
 
 def kinds_of(job: Job) -> dict[Shape, int]:
-    """How many tasks of each shape wait in a job."""
+    """The number of pending tasks of each shape in a job."""
     return Counter(task.shape for task in job.by_status[Status.PENDING])

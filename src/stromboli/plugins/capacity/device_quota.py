@@ -22,23 +22,23 @@ _NO_USAGE = DeviceUsage()
 
 
 class DeviceQuota:
-    """What queues may have of device classes, and what counts against it in this session."""
+    """Limits of queues by device class, and what counts against them in this session."""
 
     def __init__(self, cluster: Cluster, with_capacities: bool):
         self._cluster = cluster
         self._with_capacities = with_capacities
         self._limits: dict[Queue, Mapping[str, int]] = {}
         self._at_opening: dict[QueueShare, dict[str, int]] = {}
-        """Of queues with queues below them: what those held when the session opened."""
+        """What the queues below each queue held when the session opened."""
         self._since: dict[QueueShare, DeviceUsage] = {}
-        """Of the same: the claims of tasks that were placed below them since."""
+        """The claims of tasks that were placed below each queue since."""
         self._inqueue: dict[Queue, dict[str, int]] = {}
-        """What jobs ask for at least that were let in in this session."""
+        """The minimum requests of jobs admitted in this session."""
         self._extended: dict[Shape, DeviceAmounts] = {}
-        """What pods ask of devices by extended resources."""
+        """The device requests of pods by extended resources."""
 
     def sum_up(self, shares: Iterable[QueueShare]) -> None:
-        """A session opens: sum up what the queues below each queue hold."""
+        """Open a session: sum up what the queues below each queue hold."""
         # quirk: spec 03 9 (f), only of queues that limit devices themselves, and of the classes limited above
         self._limits.clear()
         self._at_opening, self._since, self._inqueue = {}, {}, {}
@@ -51,11 +51,11 @@ class DeviceQuota:
                             total[name] = total.get(name, 0) + amount
 
     def concerns(self, task: Task) -> bool:
-        """Whether a task asks for devices, by claims or by extended resources."""
+        """Whether a task requests devices, by claims or by extended resources."""
         return bool(task.claims or self._by_extended_resources(task))
 
     def follow(self, change: Change, ancestors: Iterable[QueueShare], gained: int) -> None:
-        """A task was placed below these queues, or is there no longer."""
+        """Count a task that was placed below these queues, or no longer."""
         grants = change.grants if gained > 0 else change.old_grants
         claims = self._cluster.devices.counted_claims(change.task, grants)
         if not claims:
@@ -70,7 +70,7 @@ class DeviceQuota:
     # -- limits
 
     def has_room(self, share: QueueShare, task: Task) -> bool:
-        """Whether the claims of a task fit below the limits of a queue; those in use there already cost nothing."""
+        """Whether the claims of a task fit within the limits of a queue; those already in use there cost nothing."""
         if not self._limit(share.queue):
             return True
         usage = self._since.get(share, _NO_USAGE) if share.children else self._held(share.queue)
@@ -79,13 +79,13 @@ class DeviceQuota:
         return self._fits(share, asked, {})
 
     def lacking(self, share: QueueShare, job: Job) -> list[str]:
-        """The keys of which a queue leaves too little for what a job asks for at least, beside others let in."""
+        """The keys that are short in a queue for the minimum request of a job, beside other admitted jobs."""
         inqueue = self._inqueue.get(share.queue, {})
         return list(self._lacking(share, self.minimum(job), inqueue)) if self._limit(share.queue) else []
 
     def enter(self, shares: Iterable[QueueShare], job: Job) -> None:
-        """A job was let in: what it asks for at least counts in these queues, until the session closes."""
-        # quirk: spec 03 9 (d), jobs that were let in earlier do not count
+        """Count the minimum request of an admitted job in these queues, until the session closes."""
+        # quirk: spec 03 9 (d), jobs admitted in earlier sessions do not count
         minimum = self.minimum(job)
         for share in shares:
             _add(self._inqueue.setdefault(share.queue, {}), minimum)
@@ -155,7 +155,7 @@ class DeviceQuota:
     # -- what a job asks for at least
 
     def minimum(self, job: Job) -> Mapping[str, int]:
-        """What tasks of a job ask for that have to start together."""
+        """The requests of the tasks of a job that have to start together."""
         tasks = [task for task in job.tasks.values() if self.concerns(task)]
         if not job.role_minimums:
             first = sorted(tasks, key=lambda task: (task.namespace, task.name, task.uid))[: job.minimum]
@@ -167,7 +167,7 @@ class DeviceQuota:
         return total
 
     def _asked(self, tasks: Iterable[Task]) -> dict[str, int]:
-        """What the claims of tasks ask for; a shared claim counts for each of them."""
+        """The requests of the claims of tasks; a shared claim counts for each task."""
         total: dict[str, int] = {}
         for task in tasks:
             for use in task_claims(self._cluster.devices, task):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 ABOVE_ALL = 1e9
-"""More than all other scores of a node together."""
+"""A weight above all other scores of a node together."""
 
 
 def _sizes(sizes: Sequence[int]) -> str | None:
@@ -46,7 +46,7 @@ def _sizes(sizes: Sequence[int]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TopologyArguments:
-    """How much closeness counts, and how full HyperNodes are measured. A weight below zero counts as 1."""
+    """The weight of closeness, and how the utilization of HyperNodes is measured. A negative weight counts as 1."""
 
     weight: int = arg(
         "weight", 1, "How much all scores of this plugin count; 0 switches them off.", check=at_least(0)
@@ -153,7 +153,7 @@ class NetworkTopologyAware(Plugin):
             self._session_sums()  # as of now
 
     def _keep_blocks(self, cluster: Cluster, dirty: Dirty) -> None:
-        """Follow which gangs there are, and the shape of the tree."""
+        """Follow changes of gangs and of the tree."""
         if self._blocks is None:
             self._blocks, dirty = BlockWorth(self.arguments.gang_sizes), Dirty(everything=True)
         self._blocks.learn(cluster, dirty)
@@ -197,7 +197,7 @@ class NetworkTopologyAware(Plugin):
         return [*fitting, *roomiest]
 
     def _rooms(self, unit: Job | SubJob, purpose: str, started: bool) -> list[Bools]:
-        """Which domains have room, those to try first before others; near what has started, all may serve."""
+        """The domains with enough free resources, in the order to try; near started tasks, all are possible."""
         sums = self._session_sums()
         if started:
             return [np.ones(len(sums.index), dtype=bool)]
@@ -212,7 +212,7 @@ class NetworkTopologyAware(Plugin):
         return [for_all, enough & ~for_all]
 
     def _minimum(self, sub_job: SubJob, needed: int) -> Vector:
-        """What a sub-group lacks to its minimum; the same as long as nothing moves."""
+        """What a sub-group lacks to its minimum; cached until something moves."""
         moment = (self.session.cluster.columns.clock, sub_job)
         if self._known_minimum is None or self._known_minimum[0] != moment:
             self._known_minimum = (moment, minimum_request(sub_job, needed))
@@ -231,7 +231,7 @@ class NetworkTopologyAware(Plugin):
         return {domain.name: self._scale * score for domain, score in scores.items()}
 
     def _scores_of_all(self, sub_job: SubJob) -> Floats:
-        """What every HyperNode is worth to a sub-group; the same as long as nothing moves."""
+        """The score of every HyperNode for a sub-group; cached until something moves."""
         moment = (self.session.cluster.columns.clock, sub_job)
         if self._known_scores is None or self._known_scores[0] != moment:
             sums = self._session_sums()
@@ -285,7 +285,7 @@ class NetworkTopologyAware(Plugin):
             )
 
     def _packing_version(self, task: Task) -> Hashable:
-        """What was evicted counts as used again once another session opens."""
+        """Evicted amounts count as used again once another session opens."""
         return self._layout, self.session.cluster.columns.clock, self._session_sums().opened
 
     def _gang_version(self, task: Task) -> Hashable:
@@ -304,7 +304,7 @@ class NetworkTopologyAware(Plugin):
         return domain is not None or self.arguments.ranks_side_by_side
 
     def _leaf_codes(self, task: Task, nodes: Nodes) -> Column:
-        """The leaf of each node, where that decides anything: where all are the same, nothing is decided."""
+        """The leaf of each node; none if all are the same, as it then decides nothing."""
         if task.sub_job is None or not self._decides(self.session.topology.allocated_domain(task.sub_job)):
             return nodes.zeros()
         return nodes.pick(self._distances.of_row).astype(np.float64)
@@ -416,7 +416,7 @@ def widest_first(gradients: Gradients, most: int) -> Gradients:
 
 
 def whole_request(unit: Job | SubJob) -> Vector:
-    """What Volcano wants room for: the minimum resources of a job, all that is pending of a sub-group."""
+    """The resources that Volcano requires in a domain: a job's minimum, or all pending tasks of a sub-group."""
     if isinstance(unit, Job):
         return unit.min_resources or {}
     if not unit.job.policies:
@@ -439,7 +439,7 @@ def minimum_request(sub_job: SubJob, needed: int) -> Vector:
 
 
 def _least(dim: int, by_role: Mapping[str, list[Task]], lacking: Mapping[str, int], needed: int) -> float:
-    """The least of a resource: the smallest requests of each role that lacks tasks, then those of all others."""
+    """The minimum of a resource: the smallest requests of each role that lacks tasks, then of all others."""
     total, rest = 0.0, list[float]()
     for role, tasks in by_role.items():
         requests = sorted(task.request.get(dim, 0) for task in tasks)
@@ -450,7 +450,7 @@ def _least(dim: int, by_role: Mapping[str, list[Task]], lacking: Mapping[str, in
 
 
 def _lacking(job: Job, role: str) -> int:
-    """How many tasks of a role must still be placed before the job can start; sub-groups may each have some."""
+    """The number of tasks of a role still to be placed before the job can start; sub-groups may each have some."""
     if not job.role_minimums_apply or job.policies or role not in job.role_minimums:
         return 0
     counts = job.role_counts.get(role)
