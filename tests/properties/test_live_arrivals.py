@@ -21,6 +21,7 @@ PROTECTED = 300
 ARRIVALS, PATIENCE = 60, 3600
 """Seconds in which jobs arrive, and by when all must have run."""
 PRIORITIES = (0, 10, 100)
+GPU = "nvidia.com/gpu"
 JOBS = 30
 
 
@@ -43,6 +44,7 @@ def random_job(
     name: str,
     priorities: tuple[int, ...] = PRIORITIES,
     queues: tuple[str, ...] = ("q0", "q1", "q2"),
+    gpus: tuple[int, ...] = (),
 ) -> tuple[PodGroup, list[Pod]]:
     pods = chance.choice((1, 1, 2, 4))
     terms: Terms = {
@@ -52,6 +54,8 @@ def random_job(
         "priority": chance.choice(priorities),
         "queue": chance.choice(queues),
     }
+    if gpus:
+        terms["gpu"] = chance.choice(gpus)
     terms["min_resources"] = {"cpu": int(terms["cpu"]) * terms["minimum"]}
     group, *rest = [decoded(manifest) for manifest in job_manifests(name, **terms)]
     assert isinstance(group, PodGroup)
@@ -97,6 +101,36 @@ def test_evictions_respect_youth_and_priority_and_do_not_alternate(
         assert [each for each in cluster.evictions if each.time > end] == []
     else:
         assert cluster.unfinished() == []
+
+
+def with_capacity(chance: random.Random, preset: str) -> Arrivals:
+    """A cluster with GPUs, and queues that deserve random amounts, of some resources more than there is."""
+
+    def deserved() -> str:
+        return f"cpu:{chance.choice((6, 12, 20))},{GPU}:{chance.choice((2, 5, 9))}"
+
+    manifests = [
+        *nodes("; ".join(f"n{number} cpu=8,{GPU}={chance.choice((2, 4))},pods=20" for number in range(5))),
+        *queues("; ".join(f"q{number} deserved={deserved()}" for number in range(3))),
+        *map(priority_class, PRIORITIES),
+    ]
+    policy = PRESETS[preset].replace("  - name: proportion\n", "  - name: capacity\n")
+    return Arrivals(load_policy(policy, CATALOG), map(decoded, manifests))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("preset", ["full", "fair-share"])
+def test_queues_with_shares_of_several_resources_come_to_rest(seed: int, preset: str) -> None:
+    """Some are below their share of one resource and above that of another."""
+    chance = random.Random(seed)
+    cluster = with_capacity(chance, preset)
+    for number in range(JOBS):
+        cluster.arrive(*random_job(chance, f"job{number}", PRIORITIES[:2], gpus=(0, 1, 2)))
+        cluster.pass_time(2)
+    begin = cluster.world.now()
+    while cluster.world.now() < begin + 6 * PATIENCE:
+        cluster.pass_time(60)
+    assert [each for each in cluster.evictions if each.time > begin + PATIENCE] == []
 
 
 @pytest.mark.parametrize("seed", range(4))

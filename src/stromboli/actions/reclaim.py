@@ -14,6 +14,7 @@ from stromboli.engine.eviction.victim_candidates import VictimCandidates
 from stromboli.engine.eviction.victim_selection import VictimSelection
 from stromboli.engine.session import Session
 from stromboli.model.job import Job
+from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
@@ -36,10 +37,14 @@ class Arguments(EvictionOptions):
 def reclaim(session: Session) -> None:
     """For each starving queue, job by job: evict what other queues hold beyond their share, until the job can start."""
     arguments: Arguments = session.arguments("reclaim")
+    spared: dict[Job, frozenset[Queue]] = {}
+    """By job, the queues from which it would only take in turn."""
 
     def may_take_from(task: Task, job: Job) -> bool:
         if task.job is not None and job.queue is task.job.queue:
             return arguments.same_queue and job.priority < task.job.priority
+        if task.job is not None and job.queue in spared.get(task.job, ()):
+            return False
         return may_reclaim_from(session, task, job, arguments)
 
     candidates = VictimCandidates(
@@ -48,14 +53,16 @@ def reclaim(session: Session) -> None:
         may_take_from,
         accepts=arguments.may_evict(session),
         required=True,
-        key=lambda task: task.job.priority if task.job else None,
+        key=lambda task: (task.job.priority, spared.get(task.job)) if task.job else None,
     )
     search = VictimSelection(session, candidates, arguments)
     starving = starving_jobs(session, may_help=search.may_help)
     for _, jobs in session.jobs_by_queue(starving).visits(skip=session.rules.overused):
         for job in jobs:
-            if no_attempt_before(session, job) is None:
-                evict_for_job(search, job, _serve)
+            if no_attempt_before(session, job) is not None:
+                continue
+            while queues := evict_for_job(search, job, _serve):
+                spared[job] = spared.get(job, frozenset()) | queues
 
 
 def _serve(search: VictimSelection, task: Task, within: Domain | None) -> bool:

@@ -38,7 +38,7 @@ from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.engine.waiting.ordered_waits import WaitingColumns
-    from stromboli.model.amounts import Amounts
+    from stromboli.model.amounts import Amounts, Vector
     from stromboli.model.cards.node_cards import NodeCards
     from stromboli.model.cluster import Change, Dirty
     from stromboli.model.job import Job, SubJob
@@ -397,6 +397,14 @@ class Plugin:
     @point(every, "enablePreemptive")
     def may_reclaim_for(self, job: Job) -> bool:
         """Whether the queue of a job could take its `minResources` from other queues, before any pod of it exists."""
+        return True
+
+    @point(every, "enablePreemptive")
+    def brings_closer_to_shares(self, taker: Queue, gained: Vector, losses: Mapping[Queue, Vector]) -> bool:
+        """Whether queues come closer to their shares by a reclaim that was made just now, as a trial.
+
+        True also for a queue that is within its share of all that it took.
+        """
         return True
 
     @point(gather, "enabledAllocatable", "enabledOverused")

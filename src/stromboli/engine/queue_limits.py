@@ -5,15 +5,15 @@ Against a queue's limit counts what its tasks hold, and what is promised to jobs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.job_needs import AdmittedJobs
 from stromboli.engine.plugin import DESERVED
-from stromboli.model.amounts import UNLIMITED, Amounts, minimum_or_unlimited, minus, plus, shift
-from stromboli.model.dimensions import CPU, MEMORY, Dimensions
+from stromboli.model.amounts import UNLIMITED, Amounts, Vector, minimum_or_unlimited, minus, plus, shift
+from stromboli.model.dimensions import CPU, MEMORY, PODS, Dimensions
 
 if TYPE_CHECKING:
     from stromboli.engine.job_needs import JobNeeds
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from stromboli.model.cluster import Dirty
     from stromboli.model.job import Job
     from stromboli.model.queue import Queue
+
+_TOLERANCE = 1e-9
+"""Which part of the cluster is too small to count as a change."""
 
 
 class InqueueResources:
@@ -137,6 +140,44 @@ def own_limits(session: Session, queue: Queue) -> dict[str, Amounts]:
 def deserved_share(queue: Queue, limits: dict[str, Amounts]) -> Amounts:
     """What a queue deserves: its share where a plugin divides the cluster, else what its spec says."""
     return limits.get(DESERVED, queue.deserved)
+
+
+class ShareUse(NamedTuple):
+    """What a queue holds after a reclaim, and what it deserves."""
+
+    held: Vector
+    deserved: Vector
+
+    def excess_of(self, dim: int, amount: float, beside: float) -> float:
+        """How much of an amount is above the share, beside what the queue holds otherwise."""
+        share = self.deserved.get(dim, 0)
+        return max(beside + amount - share, 0) - max(beside - share, 0)
+
+
+def comes_closer(
+    taker: Sequence[ShareUse],
+    gained: Vector,
+    losers: Sequence[tuple[Vector, Sequence[ShareUse]]],
+    total: Vector,
+) -> bool:
+    """Whether a reclaim reduces what queues hold above their shares; of each resource, as a part of the cluster.
+
+    Counts what passed from the losers to the taker: not what the taker found free, nor what is free afterwards. A
+    resource of which none of them deserves anything does not count.
+    """
+    change = 0.0
+    uses = [*taker, *(use for _, shares in losers for use in shares)]
+    for dim, amount in gained.items():
+        lost = sum(loss.get(dim, 0) for loss, _ in losers)
+        passed = min(amount, lost)
+        if dim == PODS or passed <= 0 or not any(use.deserved.get(dim, 0) > 0 for use in uses):
+            continue
+        more = sum(use.excess_of(dim, passed, use.held.get(dim, 0) - amount) for use in taker)
+        for loss, shares in losers:
+            part, unused = loss.get(dim, 0) * passed / lost, loss.get(dim, 0) * (1 - passed / lost)
+            more -= sum(use.excess_of(dim, part, use.held.get(dim, 0) + unused) for use in shares)
+        change += more / max(total.get(dim, 0), passed)
+    return change < -_TOLERANCE
 
 
 def refuse_for_quota(

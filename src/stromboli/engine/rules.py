@@ -30,6 +30,7 @@ from stromboli.engine.points import (
     attributed,
     vote,
 )
+from stromboli.model.amounts import Vector
 from stromboli.model.cards.node_cards import NodeCards
 from stromboli.model.job import Job, SubJob
 from stromboli.model.ledgers import Grant
@@ -70,6 +71,7 @@ class Rules:
     queue_limits: Callable[[Queue], list[QueueLimit]]
     preemptive: Callable[[Queue, Sequence[Task]], bool]
     may_reclaim_for: Callable[[Job], bool]
+    brings_closer_to_shares: Callable[[Queue, Vector, Mapping[Queue, Vector]], bool]
     preemptable: Callable[[Task, list[Task]], Choice]
     reclaimable: Callable[[Task, list[Task]], Choice]
     unified_evictable: Callable[[Eviction, list[Task]], Choice]

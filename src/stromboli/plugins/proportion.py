@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from stromboli.engine.plugin import CAPABILITY, DESERVED, Bound, Plugin, QueueLimit
 from stromboli.engine.points import Vote, in_turn
-from stromboli.engine.queue_limits import InqueueResources, ceiling, own_capability, refuse_for_quota
+from stromboli.engine.queue_limits import (
+    InqueueResources,
+    ShareUse,
+    ceiling,
+    comes_closer,
+    own_capability,
+    refuse_for_quota,
+)
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
     Amounts,
@@ -142,6 +149,17 @@ class Proportion(Plugin):
             return False
         promised = excess(self._inqueue.of(queue), {})
         return fits(total_of((queue.held, promised, request)), share.deserved, request)
+
+    def brings_closer_to_shares(self, taker: Queue, gained: Vector, losses: Mapping[Queue, Vector]) -> bool:
+        share = self._shares.get(taker)
+        if share is None or less_equal(taker.held, share.deserved):
+            return True
+        losers = [
+            (lost, [ShareUse(queue.held, self._shares[queue].deserved)])
+            for queue, lost in losses.items()
+            if queue in self._shares
+        ]
+        return comes_closer([ShareUse(taker.held, share.deserved)], gained, losers, self.session.total)
 
     def _wanted_at_gate(self) -> dict[Queue, Amounts]:
         """What jobs at the gate ask for, in place of what those of their pods request that exist already."""

@@ -85,8 +85,9 @@ _GENTLE = """\
     protectFor: 5m
     respectPriority: true
 """
-# Demand that is still arriving: shares are enforced for pods that have waited.
-_SETTLED = """\
+# Demand that is still arriving: shares are enforced for pods that have waited. Queues do not take turns.
+_BETWEEN_QUEUES = """\
+    respectShares: true
     minWaitTime: 5s
 """
 # Beside preempt, which leaves jobs with a network topology to gangpreempt.
@@ -96,7 +97,7 @@ _TOPOLOGY_JOBS = """\
 
 
 def _gentle(action: str) -> str:
-    return _GENTLE.format(action=action) + (_SETTLED if action == "reclaim" else "")
+    return _GENTLE.format(action=action) + (_BETWEEN_QUEUES if action == "reclaim" else "")
 
 
 def _preset(*actions: str, plugins: str = "") -> str:

@@ -17,6 +17,7 @@ from tests.manifests import EPOCH, hyper_node, pod, policy
 YOUNG, AGED = "2026-11-01T11:55:00Z", "2026-11-01T11:30:00Z"
 """When pods began; it is noon."""
 NOTE = "stromboli.sh/min-run-time"
+GPU = "nvidia.com/gpu"
 
 
 def evicted(
@@ -160,6 +161,37 @@ def test_a_pod_waits_before_others_are_evicted_for_it(action: str) -> None:
     assert world.run(policy=config).evicted == []
     assert world.sleep(20).step().evicted == []
     assert world.sleep(9).step().evicted == ["default/old-0"]
+
+
+@pytest.mark.parametrize(
+    ("deserved", "cpu", "evicted"),
+    [
+        # Within its share afterwards, whatever the other queue loses.
+        ({"mine": 2, "theirs": 2}, 1, ["default/old-0"]),
+        # One GPU above its share afterwards, as the other queue is now.
+        ({"mine": 1, "theirs": 3}, 1, []),
+        ({"mine": 1, "theirs": 2}, 1, ["default/old-0"]),
+        # A queue that deserves none holds all of them above its share.
+        ({"mine": 1}, 5, ["default/old-0"]),
+    ],
+)
+@pytest.mark.parametrize("action", RECLAIMING)
+def test_a_queue_exceeds_its_share_only_if_less_is_then_held_above_the_shares(
+    action: str, deserved: dict[str, int], cpu: float, evicted: list[str]
+) -> None:
+    def world() -> World:
+        shares = (
+            f"{name} deserved=cpu:4" + (f",{GPU}:{deserved[name]}" if name in deserved else "")
+            for name in ("mine", "theirs")
+        )
+        world = World(nodes=f"n1 cpu=8,{GPU}=4", queues="; ".join(shares))
+        world.job("old", minimum=0, cpu=cpu, gpu=4, queue="theirs", running_on="n1")
+        return world.job("new", cpu=1, gpu=2, queue="mine")
+
+    plugins = "priority conformance | predicates capacity"
+    strict = policy(f"enqueue, {action}", plugins, **{action: {"respectShares": True}})
+    assert world().run(policy=strict).evicted == evicted
+    assert world().run(policy=policy(f"enqueue, {action}", plugins)).evicted == ["default/old-0"]
 
 
 def test_a_pod_that_was_created_before_the_clock_was_set_back_has_waited() -> None:

@@ -253,6 +253,16 @@ def test_a_holder_that_is_protected_by_an_option_is_reported_so(arguments: str, 
     assert [holder.not_evicted for holder in answers] == ([why] if why else [])
 
 
+def test_a_holder_whose_queue_would_take_its_pod_back_is_reported_so():
+    gpu = "nvidia.com/gpu"
+    world = World(f"n1 cpu=8,{gpu}=3", f"a deserved=cpu:4,{gpu}:2; b deserved=cpu:4,{gpu}:1")
+    world.job("old", minimum=0, cpu=1, gpu=3, queue="a", running_on="n1").job("new", cpu=1, gpu=2, queue="b")
+    plugins = PLUGINS.replace("proportion", "capacity")
+    text = f"{policy_text(EVICTING, plugins)}configurations:\n- name: reclaim\n  arguments: {{respectShares: true}}\n"
+    (holder,) = explain_job(world, "new", policy=text).holders
+    assert holder.not_evicted == "that would bring their queues no closer to their shares"
+
+
 def test_nobody_is_evicted_by_a_policy_without_the_action_for_it():
     world = (
         World("n1 cpu=4", "a; b").job("old", cpu=4, queue="a", running_on="n1").job("new", cpu=2, queue="b")

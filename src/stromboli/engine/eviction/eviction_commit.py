@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.engine.eviction.node_clearing import would_admit
 from stromboli.engine.eviction.victim_bundles import is_complete
+from stromboli.model.amounts import Amounts, minus, shift, total_of
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from stromboli.engine.statement import Statement
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
+    from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
 EVICTED = "evicted"
@@ -55,7 +57,7 @@ def commit_evictions(session: Session, trial: Statement, options: EvictionOption
     """Commit a statement, less the evictions that are not needed, and reserve the capacity that was freed.
 
     False, and nothing committed, for a job that needs no eviction: it is left to allocate. Pipelined again in every
-    cycle, it would never be bound.
+    cycle, it would never be bound. False also for evictions that queues would only repeat in turn.
     """
     if options.fewest_victims:
         restore_unneeded_victims(session, trial, options.no_harm)
@@ -65,6 +67,8 @@ def commit_evictions(session: Session, trial: Statement, options: EvictionOption
     cleared = [task for task in pipelined if evicted or session.journal.is_nominated(task)]
     if not cleared and options.fewest_victims:
         return False
+    if options.respect_shares and not respects_shares(session, evicted, pipelined, options, beneficiary):
+        return False
     for task in cleared:
         session.reserve(task, options.hold_seconds)
     losers = {victim.job for victim in evicted if victim.job is not None and victim.job is not beneficiary}
@@ -73,6 +77,28 @@ def commit_evictions(session: Session, trial: Statement, options: EvictionOption
         _remember_attempt(session, beneficiary)
     trial.commit()
     return True
+
+
+def respects_shares(
+    session: Session, evicted: list[Task], pipelined: list[Task], options: EvictionOptions, beneficiary: Job
+) -> bool:
+    """Whether evictions that were made as a trial leave the queue of a job within its share, or bring others closer.
+
+    What is taken from lower priorities does not count where those cannot take it back.
+    """
+    losses: dict[Queue, Amounts] = {}
+    gained = total_of(task.request for task in dict.fromkeys(pipelined) if task.status is Status.PIPELINED)
+    yields = False
+    for victim in evicted:
+        queue = session.queue_of(victim)
+        if queue is beneficiary.queue:
+            gained = minus(gained, victim.request)
+        elif queue is not None and victim.job is not None:
+            shift(losses.setdefault(queue, {}), victim.request)
+            yields = yields or not options.respect_priority or victim.job.priority >= beneficiary.priority
+    if beneficiary.queue is None or not yields:
+        return True
+    return session.rules.brings_closer_to_shares(beneficiary.queue, gained, losses)
 
 
 def lost_pods_lately(session: Session, job: Job, options: EvictionOptions) -> bool:

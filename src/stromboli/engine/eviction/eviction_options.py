@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.api.go_scalars import duration, rfc3339
-from stromboli.engine.eviction.eviction_commit import no_attempt_before, no_eviction_before, took_lately
+from stromboli.engine.eviction.eviction_commit import (
+    no_attempt_before,
+    no_eviction_before,
+    respects_shares,
+    took_lately,
+)
+from stromboli.engine.transaction import EvictionReason
 from stromboli.policy.argument_checks import duration_like
 from stromboli.policy.arguments import arg
 
@@ -61,6 +67,12 @@ class EvictionOptions:
     )
     respect_priority: bool = arg(
         "respectPriority", False, "Never evict a pod for a job of a lower priority, whatever the shares."
+    )
+    respect_shares: bool = arg(
+        "respectShares",
+        False,
+        "Evict pods of other queues for a queue that would be above its share only if this brings the queues closer "
+        "to their shares, so that queues do not evict each other in turn.",
     )
     min_wait_time: str = arg(
         "minWaitTime",
@@ -124,12 +136,27 @@ class EvictionOptions:
             return "the waiting pod was created only just now"
         if holder.queue is not job.queue and took_lately(session, holder, job, self):
             return "its queue recently reclaimed from the waiting job's queue"
+        if holder.queue is not job.queue and not self._would_respect_shares(session, task, victims):
+            return "that would bring their queues no closer to their shares"
         if not all(self.is_protected(session, task, victim) for victim in victims):
             return ""
         if self.respect_priority and all(victim.outranks(task) for victim in victims):
             return f"its priority {holder.priority} is higher than {job.priority}"
         first = min(self.protected_until(session, victim) for victim in victims)
         return f"its pods are protected until {_time_text(first)}"
+
+    def _would_respect_shares(self, session: Session, task: Task, victims: Sequence[Task]) -> bool:
+        """Whether a task may take from victims, by the shares of their queues and its own."""
+        node = victims[0].node
+        if not self.respect_shares or task.job is None or node is None:
+            return True
+        with session.statement() as trial:
+            for victim in victims:
+                trial.evict(victim, EvictionReason("reclaim", task.job.key))
+            if trial.pipeline(task, node, evicted=True) is not None:
+                return True
+            return respects_shares(session, trial.evicted(), [task], self, task.job)
+        return True
 
     @property
     def _protected_seconds(self) -> float:

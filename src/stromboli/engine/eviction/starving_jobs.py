@@ -19,8 +19,10 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from stromboli.engine.eviction.victim_selection import VictimSelection
     from stromboli.engine.session import Session
+    from stromboli.engine.statement import Statement
     from stromboli.engine.waiting.room_waits import WaitGroup
     from stromboli.model.job import Job, SubJob
+    from stromboli.model.queue import Queue
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -61,21 +63,28 @@ def pending_ungated(session: Session, job: Job) -> list[Task]:
     return sorted((task for task in job.by_status[Status.PENDING] if not task.gates), key=session.task_key)
 
 
-def evict_for_job(search: VictimSelection, job: Job, serve: Serve) -> None:
+def evict_for_job(search: VictimSelection, job: Job, serve: Serve) -> frozenset[Queue]:
     """Serve the tasks of a job while it starves; nothing is evicted unless the job can start with what they get.
 
-    A job that may not span the whole cluster is served within one of its domains.
+    A job that may not span the whole cluster is served within one of its domains. Returns the other queues of which
+    pods would have been evicted against the shares, if that is why none were.
     """
     session, options = search.session, search.options
     if lost_pods_lately(session, job, options):
-        return
+        return frozenset()
     if is_confined(session, job):
-        _evict_in_domains(search, job, serve)
-        return
+        return _evict_in_domains(search, job, serve)
     with session.guard(job), session.statement() as trial:
         _serve_tasks(search, pending_ungated(session, job), serve, None)
-        if session.rules.job_pipelined(job):
-            commit_evictions(session, trial, options, job)
+        if session.rules.job_pipelined(job) and not commit_evictions(session, trial, options, job):
+            return _other_queues(job, trial)
+    return frozenset()
+
+
+def _other_queues(job: Job, trial: Statement) -> frozenset[Queue]:
+    """The queues that lose tasks in a statement, without that of a job."""
+    queues = (victim.job.queue for victim in trial.evicted() if victim.job is not None)
+    return frozenset(queue for queue in queues if queue is not None and queue is not job.queue)
 
 
 def _serve_tasks(search: VictimSelection, tasks: list[Task], serve: Serve, within: Domain | None) -> None:
@@ -85,7 +94,7 @@ def _serve_tasks(search: VictimSelection, tasks: list[Task], serve: Serve, withi
         serve(search, task, within)
 
 
-def _evict_in_domains(search: VictimSelection, job: Job, serve: Serve) -> None:
+def _evict_in_domains(search: VictimSelection, job: Job, serve: Serve) -> frozenset[Queue]:
     """Domain by domain, until the job can start in one of them."""
     session = search.session
     with session.guard(job):
@@ -95,9 +104,11 @@ def _evict_in_domains(search: VictimSelection, job: Job, serve: Serve) -> None:
             with session.statement() as trial:
                 chosen = _serve_sub_jobs(search, job, domain, serve)
                 if len(trial) and session.rules.job_pipelined(job):
-                    if commit_evictions(session, trial, search.options, job):
-                        nominate_hyper_nodes(session, chosen)
-                    return
+                    if not commit_evictions(session, trial, search.options, job):
+                        return _other_queues(job, trial)
+                    nominate_hyper_nodes(session, chosen)
+                    break
+    return frozenset()
 
 
 def _serve_sub_jobs(search: VictimSelection, job: Job, domain: Domain, serve: Serve) -> dict[SubJob, Domain]:

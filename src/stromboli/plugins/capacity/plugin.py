@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stromboli.api import names
 from stromboli.engine.plugin import CAPABILITY, LIMIT, Bound, Eviction, Invalid, Key, Plugin, QueueLimit
 from stromboli.engine.points import Vote, depends, in_turn
-from stromboli.engine.queue_limits import InqueueResources, own_capability, refuse_for_quota
+from stromboli.engine.queue_limits import (
+    InqueueResources,
+    ShareUse,
+    comes_closer,
+    own_capability,
+    refuse_for_quota,
+)
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
     Amounts,
@@ -21,6 +27,7 @@ from stromboli.model.amounts import (
     plus,
     shift,
     some_fits,
+    some_over,
     times,
     total_of,
 )
@@ -207,6 +214,24 @@ class Capacity(Plugin):
             return False
         ancestors = queue_tree.nearest_ancestors(leaf, self.arguments.levels)
         return any(some_fits(with_request(share), share.deserved, request) for share in (leaf, *ancestors))
+
+    def brings_closer_to_shares(self, taker: Queue, gained: Vector, losses: Mapping[Queue, Vector]) -> bool:
+        own, levels = self._leaf(taker), self.arguments.levels
+        shares = (own, *queue_tree.nearest_ancestors(own, levels)) if own is not None else ()
+        if not all(some_over(share.held, share.deserved, gained) for share in shares):
+            return True
+        chains = [
+            (lost, (leaf, *queue_tree.nearest_ancestors(leaf, levels)))
+            for queue, lost in losses.items()
+            if (leaf := self._leaf(queue)) is not None
+        ]
+        common = {*shares} & {share for _, chain in chains for share in chain}
+
+        def uses(chain: Iterable[QueueShare]) -> list[ShareUse]:
+            return [ShareUse(share.held, share.deserved) for share in chain if share not in common]
+
+        losers = [(lost, uses(chain)) for lost, chain in chains]
+        return comes_closer(uses(shares), gained, losers, self.session.total)
 
     # -- victims
 
