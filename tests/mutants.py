@@ -57,10 +57,15 @@ class Mutant(NamedTuple):
         return f"{self.file} {self.operator.removeprefix('core/')} #{self.occurrence}"
 
     def code(self) -> str | None:
-        """The changed file; None if the change is no other program."""
+        """The changed file; None if it is the same program or none at all."""
         original = (SOURCE / self.file).read_text()
         changed = mutate_code(original, get_operator(self.operator)(), self.occurrence)
-        return changed if changed is not None and _program(changed) != _program(original) else None
+        if changed is None:
+            return None
+        try:
+            return changed if _program(changed) != _program(original) else None
+        except SyntaxError:  # such as an operator in the place of `**` in a call
+            return None
 
 
 def _program(code: str) -> str:
