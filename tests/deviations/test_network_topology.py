@@ -33,6 +33,14 @@ def test_best_effort_pods_of_a_gang_that_lies_too_far_apart_go_anywhere() -> Non
     assert set(world.run("allocate, backfill", POLICY).binds) == {"default/train-2"}
 
 
+def test_best_effort_pods_of_a_gang_outside_of_all_hyper_nodes_go_anywhere() -> None:
+    """As in Volcano: one pod on a node that no HyperNode has leaves its gang no HyperNode to keep to."""
+    world = two_racks("a cpu=4; b cpu=4; c cpu=4; d cpu=4; e cpu=4,pods=1")
+    world.add(group("train", 0, phase="Running", networkTopology=HARD), pod("train-0", "train", on="e"))
+    world.add(pod("train-1", "train", cpu=0), pod("train-2", "train"))
+    assert set(world.run("allocate, backfill", POLICY).binds) == {"default/train-1"}
+
+
 def test_best_effort_pods_of_a_sub_group_go_anywhere_only_if_it_lies_too_far_apart_itself() -> None:
     world = two_racks("a cpu=4,pods=2; b cpu=4,pods=1; c cpu=4; d cpu=4")
     policy = {**sub_group_policy("slice", "slice"), "networkTopology": HARD}

@@ -22,7 +22,7 @@ from tests.properties.living import LivingWorld, binds, engine
 from tests.properties.naive_allocate import NAIVE
 from tests.properties.rebuild import kept_sums, rebuilt_sums
 from tests.properties.strategies import examples
-from tests.properties.topology_worlds import Placed, topology_world, topology_worlds, torn_gangs
+from tests.properties.topology_worlds import Placed, PlacedPod, topology_world, topology_worlds, torn_gangs
 
 EVICTING = "allocate, preempt, reclaim, gangpreempt, gangreclaim, backfill"
 TIERS: dict[str, tuple[str, ...]] = {
@@ -137,13 +137,15 @@ class Unlucky:
     @staticmethod
     def _add(found: Placed, pod: Pod, node: str) -> None:
         gang = pod.metadata.annotations.get(names.GROUP_NAME, "")
-        found.setdefault(gang, {})[pod.name] = (node, dict(pod.metadata.labels))
+        best_effort = not any(container.resources.requests for container in pod.spec.containers)
+        found.setdefault(gang, {})[pod.name] = PlacedPod(node, dict(pod.metadata.labels), best_effort)
 
 
 @pytest.mark.parametrize("actions", ["allocate, backfill", EVICTING])
 @given(seed=st.integers(0, 2**32))
 @example(seed=51)
 @example(seed=7039)  # the last switch goes
+@example(seed=131071)  # a gang runs outside of all HyperNodes, and its best-effort pod goes anywhere
 @examples(12)
 def test_no_gang_is_bound_or_nominated_across_its_tier(actions: str, seed: int) -> None:
     unlucky = Unlucky(seed, policy("packed", actions))

@@ -6,9 +6,9 @@ Made from a seed, so that a failure is told by one number.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from hypothesis import strategies as st
@@ -161,56 +161,83 @@ def _required_topology(chance: random.Random) -> NetworkTopology:
 # -- what must hold, from the objects alone
 
 
-Placed = dict[str, dict[str, tuple[str, dict[str, str]]]]
-"""By name of the gang, then of the pod: its node and its labels."""
+class PlacedPod(NamedTuple):
+    """A pod of a gang where it holds room or is to get some."""
+
+    node: str
+    labels: dict[str, str]
+    best_effort: bool
+
+
+Placed = dict[str, dict[str, PlacedPod]]
+"""By name of the gang, then of the pod."""
 
 
 def torn_gangs(objects: Iterable[Object], held: Placed, chosen: Placed) -> list[str]:
     """Gangs and sub-groups that a choice spreads over more than any HyperNode of a tier that they allow."""
-    known = list(objects)
-    hyper_nodes = {obj.name: obj for obj in known if isinstance(obj, HyperNode)}
-    torn = []
-    for gang in (obj for obj in known if isinstance(obj, PodGroup) and obj.name in chosen):
+    network, torn = _Network(objects), []
+    for gang in (each for each in network.groups if each.name in chosen):
         new, old = chosen[gang.name].values(), held.get(gang.name, {}).values()
-        if not _together(hyper_nodes, gang.spec.network_topology, [where for where, _ in (*new, *old)]):
+        if network.is_torn(gang.spec.network_topology, new, old):
             torn.append(gang.name)
         for policy in gang.spec.sub_group_policy:
             (key,) = policy.match_label_keys
-            for value in {labels[key] for _, labels in new if key in labels}:
-                nodes = [where for where, labels in (*new, *old) if labels.get(key) == value]
-                if not _together(hyper_nodes, policy.network_topology, nodes):
+            for value in {placed.labels[key] for placed in new if key in placed.labels}:
+                new_part, old_part = (
+                    [placed for placed in pods if placed.labels.get(key) == value] for pods in (new, old)
+                )
+                if network.is_torn(policy.network_topology, new_part, old_part):
                     torn.append(f"{gang.name}/{value}")
     return torn
 
 
-def _together(
-    hyper_nodes: dict[str, HyperNode], topology: NetworkTopology | None, nodes: Iterable[str]
-) -> bool:
-    wanted = set(nodes)
-    if topology is None or topology.mode == names.TOPOLOGY_SOFT or not wanted:
-        return True
-    tier = topology.highest_tier_allowed
-    if tier is None:
-        tiers = [
-            each.spec.tier
-            for each in hyper_nodes.values()
-            if each.spec.tier_name == topology.highest_tier_name
-        ]
-        tier = max(tiers, default=-1)
-    top = max((each.spec.tier for each in hyper_nodes.values()), default=0) + 1
-    return tier >= top or any(
-        wanted <= _nodes_below(hyper_nodes, name)
-        for name, each in hyper_nodes.items()
-        if each.spec.tier <= tier
-    )
+class _Network:
+    """The nodes, HyperNodes and groups among the objects of a cluster."""
 
+    def __init__(self, objects: Iterable[Object]):
+        known = list(objects)
+        self.groups = [obj for obj in known if isinstance(obj, PodGroup)]
+        self._nodes = {obj.name for obj in known if isinstance(obj, Node)}
+        self._hyper_nodes = {obj.name: obj for obj in known if isinstance(obj, HyperNode)}
 
-def _nodes_below(hyper_nodes: dict[str, HyperNode], name: str) -> set[str]:
-    if name not in hyper_nodes:
-        return set()
-    below: set[str] = set()
-    for member in hyper_nodes[name].spec.members:
-        match = member.selector.exact_match
-        assert match is not None
-        below |= {match.name} if member.type == "Node" else _nodes_below(hyper_nodes, match.name)
-    return below
+    def is_torn(
+        self, topology: NetworkTopology | None, new: Collection[PlacedPod], old: Collection[PlacedPod]
+    ) -> bool:
+        """Whether new pods leave the HyperNodes up to the highest tier that have the old ones (spec 01 7.4).
+
+        If no such HyperNode has the old ones, new best-effort pods go anywhere (spec 02 4.1). Lost nodes say nothing,
+        unless all old pods are on lost nodes: then no new pod may be placed.
+        """
+        where = {placed.node for placed in old}
+        held = where & self._nodes or where
+        divided = held <= self._nodes and not self._together(topology, held)
+        gained = {placed.node for placed in new if not (divided and placed.best_effort)}
+        return bool(gained) and not self._together(topology, held | gained)
+
+    def _together(self, topology: NetworkTopology | None, nodes: set[str]) -> bool:
+        if topology is None or topology.mode == names.TOPOLOGY_SOFT or not nodes:
+            return True
+        tier = topology.highest_tier_allowed
+        if tier is None:
+            tiers = [
+                each.spec.tier
+                for each in self._hyper_nodes.values()
+                if each.spec.tier_name == topology.highest_tier_name
+            ]
+            tier = max(tiers, default=-1)
+        top = max((each.spec.tier for each in self._hyper_nodes.values()), default=0) + 1
+        return tier >= top or any(
+            nodes <= self._below(name) & self._nodes
+            for name, each in self._hyper_nodes.items()
+            if each.spec.tier <= tier
+        )
+
+    def _below(self, name: str) -> set[str]:
+        if name not in self._hyper_nodes:
+            return set()
+        below: set[str] = set()
+        for member in self._hyper_nodes[name].spec.members:
+            match = member.selector.exact_match
+            assert match is not None
+            below |= {match.name} if member.type == "Node" else self._below(match.name)
+        return below

@@ -143,9 +143,10 @@ class GangTopology:
                 yield unit
 
     def _is_divided(self, unit: Job | SubJob) -> bool:
-        """Whether tasks placed in earlier sessions lie farther apart than the topology allows.
+        """Whether no domain that the topology allows has the nodes of all tasks placed in earlier sessions.
 
-        Such a gang has no domain to keep to, and best-effort tasks use no capacity: they go anywhere (spec 02 4.1).
+        They lie too far apart, or on a node outside of all HyperNodes that the topology allows. Such a gang has no
+        domain to keep to, and best-effort tasks use no capacity: they go anywhere (spec 02 4.1).
         """
         if label_key(unit):
             return False
