@@ -464,6 +464,25 @@ def test_a_model_that_cannot_be_settled_costs_the_cycle_and_the_next_one_decides
     assert kept_sums(cluster) == rebuilt_sums(cluster)
 
 
+def test_a_model_that_cannot_be_settled_costs_a_rehearsal_and_is_as_before() -> None:
+    world = two_jobs(trouble([], lambda point, items: False))
+    cluster, settle = world.intake.cluster, Cluster.settle
+    world.cycle()
+    world.put(pod("bad-x-1", "bad"))
+    memory, unsettled = cluster.memory, dict(cluster.unsettled)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Cluster, "settle", failing(times=1, then=settle))
+        outcome = world.make_engine().rehearse(cluster, world.now, lambda outcome: outcome)
+    assert outcome.lost is not None
+    assert outcome.lost.message == "scheduling failed: Mistake: not today"
+    assert outcome.unsettled
+    assert outcome.decisions == []
+    assert (cluster.memory, cluster.unsettled, cluster.listeners) == (memory, unsettled, [])
+    assert cluster.dirty.everything
+    assert ("default/bad-x-1", "n0") in binds(world.step().decisions)
+    assert kept_sums(cluster) == rebuilt_sums(cluster)
+
+
 def failing(times: int, then: Callable[..., Any]) -> Callable[..., Any]:
     """A function that raises so often, then does what another one does."""
     moods = iter(range(times))

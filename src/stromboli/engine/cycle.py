@@ -245,10 +245,12 @@ class Engine:
         Nothing else may be asked of an engine that has rehearsed: its plugins remember what did not happen.
         """
         memory, unsettled = deepcopy(cluster.memory), dict(cluster.unsettled)
-        self._open_waits(cluster, now, parts.waits)
-        session = self._session(cluster, now)
-        outcome = Outcome(session.decisions, session, Diagnoses(session))
+        outcome: Outcome | None = None
         try:
+            with self._losing():
+                self._open_waits(cluster, now, parts.waits)
+                session = self._session(cluster, now)
+            outcome = Outcome(session.decisions, session, Diagnoses(session))
             session.should_stop = partial(parts.enough, outcome)
             self._decide(session, outcome)
             closes = parts.closes(outcome)
@@ -261,7 +263,9 @@ class Engine:
                     self._waits.unpark(outcome.moved_jobs())  # after the undo they differ from what was noted
                 return look(outcome)
         except CycleLost as error:
-            session.journal.abort()
+            if outcome is None:
+                outcome = self._unopened(cluster, now)
+            outcome.session.journal.abort()
             outcome.lost = error.failure
             return look(outcome)
         finally:
