@@ -366,15 +366,35 @@ def test_a_job_over_which_a_listener_fails_costs_one_cycle_and_is_left_out_of_th
     assert world.step().lost is not None, "it is tried again after a pause"
 
 
-@pytest.mark.parametrize(
-    "leaving", [SystemExit(3), GeneratorExit(), KeyboardInterrupt(), BaseException("odd")]
-)
+def test_an_error_that_is_raised_again_is_attributed_to_the_point_that_raised_it() -> None:
+    mistake = Mistake("always the same object")
+
+    def plugin(point: str) -> type[Plugin]:
+        def ask(self: Plugin, *items: Any) -> Any:
+            if concerns_bad(point, items):
+                raise mistake
+            return items[-1].zeros() if point == "score_nodes" else ANSWERS[point]
+
+        ask.__name__ = point
+        return type("Trouble", (Plugin,), {"name": "trouble", point: ask})
+
+    for point in (*OVER_ONE_JOB, *reversed(OVER_ONE_JOB)):
+        world = two_jobs(plugin(point))
+        outcome = world.cycle()
+        bad = job_named(world.intake.cluster, "bad")
+        assert outcome.session.objections[bad].startswith(f"plugin 'trouble' failed in {point}: ")
+        world.step()
+
+
+@pytest.mark.parametrize("leaving", [SystemExit, GeneratorExit, KeyboardInterrupt, BaseException])
 @pytest.mark.parametrize("point", [*OVER_ONE_JOB, "on_move"])
-def test_what_would_end_the_process_is_a_failure_like_any_other(leaving: BaseException, point: str) -> None:
+def test_what_would_end_the_process_is_a_failure_like_any_other(
+    leaving: type[BaseException], point: str
+) -> None:
     def ask(self: Plugin, *items: Any) -> Any:
         about = items[0].task.job.name == "bad" if point == "on_move" else concerns_bad(point, items)
         if about:
-            raise leaving
+            raise leaving("odd")
         return items[-1].zeros() if point == "score_nodes" else ANSWERS[point]
 
     ask.__name__ = point
@@ -385,7 +405,7 @@ def test_what_would_end_the_process_is_a_failure_like_any_other(leaving: BaseExc
     assert [binds(world.step().decisions) for _ in range(2)].count([("default/good-x-0", "n0")]) == 1
     message = task_named(world.intake.cluster, "bad-x-0").condition.message
     assert f"plugin 'trouble' failed in {point}" in message
-    assert type(leaving).__name__ in message
+    assert leaving.__name__ in message
 
 
 def test_a_plugin_that_would_end_the_process_when_asked_for_its_scores_costs_its_job_alone() -> None:

@@ -69,12 +69,13 @@ def read_policy(file: str, catalog: Catalog, lenient: bool) -> Policy:
 
 def startable(policy: Policy, catalog: Catalog) -> Policy:
     """The policy, if its plugins can be built and its actions initialised; else `PolicyError`."""
+    from stromboli.engine.attribution import take_attribution
     from stromboli.engine.cycle import Engine
 
     try:
         Engine(policy, catalog).close()
     except Exception as error:
-        name, point = getattr(error, "__asked__", ("", ""))
+        name, point = take_attribution(error)
         where = f"{name} failed in {point}: " if name else ""
         raise PolicyError((f"{policy.source_name}: {where}{error_text(error)}",), policy.warnings) from error
     return policy

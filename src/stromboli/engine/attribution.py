@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, NoReturn
 
 from stromboli.api.errors import error_text
@@ -30,6 +31,32 @@ def raise_attributed(error: BaseException, plugin: str, point: str) -> NoReturn:
 def _note(error: BaseException, plugin: str, point: str) -> None:
     if not hasattr(error, "__asked__"):
         error.__asked__ = (plugin, point)  # type: ignore[attr-defined]
+
+
+def take_attribution(error: BaseException) -> tuple[str, str]:
+    """Remove the plugin and the point that are noted on an error, as a plugin may raise the same object again."""
+    plugin, point = vars(error).pop("__asked__", ("", ""))
+    return plugin, point
+
+
+class SuppressedErrors:
+    """Suppresses errors of these types with what is noted on them, since they are reported where they come up again."""
+
+    __slots__ = ("_types",)
+
+    def __init__(self, types: tuple[type[BaseException], ...]):
+        self._types = types
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is None or not isinstance(error, self._types):
+            return False
+        take_attribution(error)
+        return True
 
 
 def raise_attributed_to(method: Method, error: BaseException) -> NoReturn:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from stromboli.api import names
+from stromboli.engine.attribution import take_attribution
 from stromboli.engine.decisions import Event
 from stromboli.engine.placement.node_functions import Nodes, finished, scored
 from stromboli.engine.plugin import POINTS, Plugin
@@ -151,7 +152,8 @@ class _Trial:
             try:
                 for ask in asked:
                     ask(item)
-            except session.confined:
+            except session.confined as error:
+                take_attribution(error)
                 self._failed += 1
             else:
                 self.worked = True

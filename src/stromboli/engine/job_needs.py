@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from stromboli.api import names
+from stromboli.engine.attribution import take_attribution
 from stromboli.engine.placement.node_fit import slots_of
 from stromboli.model.amounts import Amounts, excess, lacking, shift, times, total_of
 from stromboli.model.cluster import SUM_OF
@@ -217,7 +218,8 @@ class JobNeeds:
         tasks = list(_tasks(job, _PLACEABLE))
         try:
             needed = self._tasks_needed(job) + len(tasks) - job.counts[Status.PENDING]
-        except Exception:
+        except Exception as error:
+            take_attribution(error)
             return False  # as in `_is_too_large`
         most = np.zeros(len(tree.lookup.domains), dtype=np.int64)
         for shape, count in Counter(task.shape for task in tasks).items():
@@ -256,7 +258,8 @@ class JobNeeds:
             return True
         try:
             needed = self._tasks_needed(job)
-        except Exception:
+        except Exception as error:
+            take_attribution(error)
             return False  # the plugin fails again when the job is placed, and is reported then
         spare = max(job.counts[Status.PENDING] - job.pending_best_effort - needed, 0)
         if not _exceed(list(_tasks(job, _PLACEABLE)), self.sizes, spare):

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from stromboli.engine.attribution import take_attribution
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue, lineage
 
@@ -53,7 +54,8 @@ class Heap(Generic[T]):
     def rekey_all(self) -> None:
         try:
             entries = [(self._key(item), serial, item) for item, serial in self._current.items()]
-        except BaseException:
+        except BaseException as error:
+            take_attribution(error)
             self.rekey(list(self._current))  # one by one, so that only the culprits are left out
         else:
             self._entries = entries

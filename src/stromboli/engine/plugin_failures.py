@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from stromboli.api.errors import error_text
-from stromboli.engine.attribution import PluginExit
+from stromboli.engine.attribution import PluginExit, take_attribution
 from stromboli.engine.placement.node_functions import BadAnswer
 from stromboli.engine.placement.verdict import verdict_text
 from stromboli.model.status import Status
@@ -73,7 +73,7 @@ class CycleLost(Exception):
 
 def failure_of(error: BaseException) -> Failure:
     """The failure of the plugin that was asked when the error came up, if any was."""
-    plugin, point = vars(error).pop("__asked__", ("", ""))  # a plugin may raise the same object again
+    plugin, point = take_attribution(error)
     raised = error.__cause__ if isinstance(error, PluginExit) and error.__cause__ else error
     text = error_text(raised)
     return Failure(plugin, point, text if len(text) <= LONGEST else text[:LONGEST] + "...", error)

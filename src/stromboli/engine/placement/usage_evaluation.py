@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stromboli.engine.attribution import take_attribution
 from stromboli.engine.placement.node_fit import fits, fits_into
 from stromboli.engine.placement.node_functions import (
     MAX_SCORE,
@@ -214,7 +215,8 @@ class UsageEvaluation:
                 program = recorder.program([*self._fitting(task, nodes), self._score(task, nodes, static)])
             if program is not None and self._agrees(program):
                 self._program = program
-        except Exception:  # a function may do anything with a column that is not an array
+        except Exception as error:  # a function may do anything with a column that is not an array
+            take_attribution(error)
             log.debug("the filters and scores of %r cannot be compiled", self._shape, exc_info=True)
 
     def _agrees(self, program: Program) -> bool:

@@ -8,7 +8,6 @@ queue has its turn, then the next; once plugins report which jobs may overtake, 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stromboli.api import names
+from stromboli.engine.attribution import SuppressedErrors
 from stromboli.engine.waiting.room_waits import LastAttempt, attempt_of, needs_capacity_alone
 from stromboli.model.status import Status
 from stromboli.model.time_limits import QueueLimits, longest_limit
@@ -113,7 +113,7 @@ class ParkedJobs:
                 self._unparked[job] = None  # it is tried until the capacity that it was promised is free
             elif sorts and needs_capacity_alone(session, job):
                 # a plugin that fails here is reported when the job is tried
-                with suppress(*session.confined):
+                with SuppressedErrors(session.confined):
                     self._park(session, job)
 
     def _park(self, session: Session, job: Job) -> None:

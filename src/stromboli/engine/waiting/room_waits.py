@@ -12,12 +12,12 @@ What is reported about a job that is not tried is what it met when it was last t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from stromboli.engine.attribution import SuppressedErrors, take_attribution
 from stromboli.engine.placement.node_fit import SlotCount
 from stromboli.model.status import Status
 
@@ -219,7 +219,8 @@ class RoomWaits:
     def _is_hopeless(self, session: Session, group: WaitGroup, may_help: Callable[[WaitGroup], bool]) -> bool:
         try:
             return not may_help(group)
-        except session.confined:
+        except session.confined as error:
+            take_attribution(error)
             return False  # a plugin that fails here fails over each of these jobs, and is reported then
 
     def unpark(self, jobs: Iterable[Job]) -> None:
@@ -261,7 +262,7 @@ class RoomWaits:
         for job in self._not_waiting(session, session.cluster.backlog):
             if needs_capacity_alone(session, job):
                 # a plugin that fails here is reported when the job is tried
-                with suppress(*session.confined):
+                with SuppressedErrors(session.confined):
                     self._note(session, job, earlier.get(job))
         self.bound.keep(group.task.shape for group in self._groups.values())
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
+from stromboli.engine.attribution import SuppressedErrors
 from stromboli.engine.cycle import Outcome
 from stromboli.model.cluster import Cluster
 from stromboli.simulator.count_sentences import count_sentence
@@ -45,7 +45,7 @@ def _reason(run: JobRun, cluster: Cluster, outcome: Outcome) -> str:
     task = next(filter(None, map(cluster.tasks.get, run.uids)), None)
     if task is None or task.job is None:
         return ""
-    with suppress(Exception):  # plugins are asked, and a reason is worth no run
+    with SuppressedErrors((Exception,)):  # plugins are asked, and a reason is worth no run
         if explanation := outcome.explain(task.job):
             return explanation.sentence.partition(" waits: ")[2] or explanation.sentence
     return ""
