@@ -15,8 +15,7 @@ import pytest
 
 from stromboli.api.resources.quantity import exact
 from stromboli.api.types.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
-from stromboli.model.devices.allocator import DeviceShortage, DevicesInUse
-from stromboli.model.node_columns import Node
+from stromboli.model.devices.allocator import DeviceShortage
 from tests.kubernetes.controlplane import ControlPlane
 from tests.model.devices.device_worlds import (
     DRIVER,
@@ -276,9 +275,7 @@ def test_kube_scheduler_chooses_the_same_devices(name: str, decided: dict[str, A
         classes=[_read(each, DeviceClass) for each in decided["deviceclasses"].values()],
     )
     theirs = [decided["resourceclaims"][each["metadata"]["name"]] for each in case.claims]
-    ours = world.allocator.allocate(
-        [_read(each, ResourceClaim) for each in theirs], Node(name, labels={"case": name}), DevicesInUse()
-    )
+    ours = world.allocate(*(_read(each, ResourceClaim) for each in theirs), node=name, labels={"case": name})
     allocations = [each.get("status", {}).get("allocation") for each in theirs]
     if isinstance(ours, DeviceShortage):
         assert allocations == [None] * len(theirs), ours

@@ -75,7 +75,14 @@ def test_a_service_gets_an_address_of_its_own(plane: ControlPlane) -> None:
 
 
 def test_the_api_server_has_a_service_with_the_first_address(plane: ControlPlane) -> None:
-    stored = json.loads(plane.request("GET", f"{BASES['Service']}/kubernetes"))
+    def listed() -> list[dict[str, Any]]:
+        services = json.loads(plane.request("GET", BASES["Service"]))["items"]
+        return [each for each in services if each["metadata"]["name"] == "kubernetes"]
+
+    plane.wait(
+        lambda: bool(listed()), "the service kubernetes"
+    )  # a real API server makes it after it is ready
+    (stored,) = listed()
     assert int(ipaddress.ip_address(stored["spec"]["clusterIP"])) & 255 == 1
     assert stored["metadata"]["labels"] == {"component": "apiserver", "provider": "kubernetes"}
     (port,) = stored["spec"]["ports"]
