@@ -11,10 +11,16 @@ from typing import Any
 
 import pytest
 
-from stromboli.kube.http_connection import ConnectionPool, SharedTimeouts, Timeout
+from stromboli.kube.http_connection import (
+    Connection,
+    ConnectionPool,
+    OpenedConnection,
+    SharedTimeouts,
+    Timeout,
+)
 from stromboli.kube.http_response import BadResponse, HttpResponse
 from stromboli.kube.request import Request, RequestWithdrawn
-from tests.serving import behaving
+from tests.serving import CERTIFICATE, behaving
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -170,6 +176,38 @@ def test_whoever_stops_waiting_leaves_no_connection_behind_on_which_the_answer_m
 
     with behaving(slow_once) as url:
         assert asyncio.run(story(url)) == b"{}"
+
+
+def test_a_connection_whose_opening_is_cancelled_is_closed_without_waiting_for_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_context.load_cert_chain(CERTIFICATE)
+
+    def silent(link: socket.socket, over: threading.Event) -> None:
+        with server_context.wrap_socket(link, server_side=True):
+            over.wait(30)
+
+    async def story(url: str) -> None:
+        links: list[Any] = []
+
+        def connected(self: Connection, transport: asyncio.BaseTransport) -> None:
+            """Between the end of the handshake and the turn of whoever opens the connection."""
+            OpenedConnection.connection_made(self, transport)
+            links.append(transport.get_extra_info("socket"))
+            opening.cancel()
+
+        monkeypatch.setattr(Connection, "connection_made", connected)
+        context = ssl.create_default_context(cafile=str(CERTIFICATE))
+        pool = ConnectionPool(url.replace("http:", "https:"), "localhost")
+        opening = asyncio.create_task(pool.send(Request("GET", "/x"), (), context, 10))
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        await pool.close()
+        assert [link.fileno() for link in links] == [-1]
+
+    with behaving(silent) as url:
+        asyncio.run(story(url))
 
 
 def test_a_connection_with_a_certificate_that_was_renewed_meanwhile_is_closed() -> None:

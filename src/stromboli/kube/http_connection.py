@@ -28,7 +28,7 @@ IDLE_TIMEOUT = 15.0
 """Seconds that an idle connection is kept: a firewall in between may drop it silently."""
 _VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\x80-\xff]*")
-AnyProtocol = TypeVar("AnyProtocol", bound=asyncio.Protocol)
+AnyConnection = TypeVar("AnyConnection", bound="OpenedConnection")
 
 
 class Timeout:
@@ -105,13 +105,26 @@ class SharedTimeouts:
             self._timer = None
 
 
-class Connection(asyncio.Protocol):
+class OpenedConnection(asyncio.Protocol):
+    """A connection that is aborted if opening it is cancelled."""
+
+    _transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def abort_opening(self) -> None:
+        """Close at once; before the connection is made, asyncio does so."""
+        if hasattr(self, "_transport"):
+            self._transport.abort()
+
+
+class Connection(OpenedConnection):
     """One connection, with one request in flight at a time."""
 
     def __init__(self) -> None:
         self.usable = False
         self.idle_since = 0.0
-        self._transport: asyncio.Transport
         self._reader: ResponseReader | None = None
         self._response: asyncio.Future[HttpResponse] | None = None
 
@@ -136,7 +149,7 @@ class Connection(asyncio.Protocol):
     # -- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        super().connection_made(transport)
         self.usable = True
 
     def data_received(self, data: bytes) -> None:
@@ -252,15 +265,26 @@ class ConnectionPool:
                 return connection
         return await self._open(Connection, context)
 
-    async def _open(self, protocol: Callable[[], AnyProtocol], context: ssl.SSLContext) -> AnyProtocol:
-        async with asyncio.timeout(CONNECT_TIMEOUT):
-            _, connection = await asyncio.get_running_loop().create_connection(
-                protocol,
-                self._host,
-                self._port,
-                ssl=context if self._secure else None,
-                server_hostname=self._server_name if self._secure else None,
-            )
+    async def _open(self, make: Callable[[], AnyConnection], context: ssl.SSLContext) -> AnyConnection:
+        opened: list[AnyConnection] = []
+
+        def protocol() -> AnyConnection:
+            opened.append(make())
+            return opened[-1]
+
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    protocol,
+                    self._host,
+                    self._port,
+                    ssl=context if self._secure else None,
+                    server_hostname=self._server_name if self._secure else None,
+                )
+        except BaseException:
+            for unused in opened:  # asyncio closes it gracefully, which waits for the server
+                unused.abort_opening()
+            raise
         return connection
 
     async def close(self) -> None:
@@ -289,14 +313,13 @@ MAX_UNREAD_BYTES = 1024 * 1024
 """Received and not taken yet; beyond that the connection is not read."""
 
 
-class ResponseStream(asyncio.Protocol):
+class ResponseStream(OpenedConnection):
     """Used for one request; whoever opened it aborts it."""
 
     def __init__(self, max_bytes: int) -> None:
         """`max_bytes` bounds a chunk, and the body of a refusal."""
         self._max_bytes = max_bytes
         self._reader = ResponseReader(max_bytes)
-        self._transport: asyncio.Transport
         self._unread = bytearray()
         self._refusal: HttpResponse | None = None
         self._ended = False
@@ -335,9 +358,6 @@ class ResponseStream(asyncio.Protocol):
         self._transport.abort()
 
     # -- asyncio.Protocol
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         if self._ended or self._error is not None:
