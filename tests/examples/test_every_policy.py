@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
-import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -34,6 +33,7 @@ from stromboli.scheduler.replica import Replica
 from stromboli.scheduler.scheduler_metrics import Metrics
 from tests.examples.policy_discovery import example_catalog, policies
 from tests.manifests import group, pod, queue
+from tests.ports import free_ports
 
 EVENTS = Resource("", "v1", "events", "Event", True)
 CYCLES = 3
@@ -109,7 +109,7 @@ def _watched(monkeypatch_target: Any, kind: str, made: list[Any]) -> Any:
 @asynccontextmanager
 async def _scheduler(folder: DataFolder) -> AsyncIterator[Running]:
     """`stromboli scheduler` beside an API server, with its endpoint."""
-    config, port = _config(folder.path.parent), _free_port()
+    config, (port,) = _config(folder.path.parent), free_ports(1)
     flags = ["--enable-metrics", f"--listen-address=127.0.0.1:{port}", f"--schedule-period={PERIOD}s"]
     async with EmbeddedCluster(folder, config, services=(nodes,)) as cluster:
         access = find_access(str(cluster.kubeconfig))
@@ -155,11 +155,6 @@ async def _up(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
             assert not failing.done()
         finally:
             failing.cancel()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 # -- a round with each policy

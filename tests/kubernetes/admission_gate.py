@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 
 from tests.deploy.manifests import DEPLOY, build
-from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
+from tests.ports import free_ports
 
 SPACE = "volcano-system"
 

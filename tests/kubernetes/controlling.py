@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.deploy.manifests import DEPLOY, build, documents
-from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
+from tests.ports import free_ports
 
 SPACE = "volcano-system"
 MERGE = "application/merge-patch+json"

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import secrets
 import signal
-import socket
 import ssl
 import subprocess
 import time
@@ -27,6 +26,7 @@ import yaml
 
 from tests.kubernetes.certificates import make_certificates
 from tests.kubernetes.program import program
+from tests.ports import free_ports
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 CRDS_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -36,15 +36,6 @@ STOPPING = 5.0
 CLIENT_LIMITS = ("--kube-api-qps=100000", "--kube-api-burst=100000")
 """Practically unlimited."""
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that are free at the moment."""
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
 
 
 class ControlPlane:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from stromboli.embedded.auth.cluster_authority import ClusterAuthority
-from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
+from tests.ports import free_ports
 
 SOURCE = Path(__file__).parents[2]
 

@@ -24,7 +24,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
+from tests.ports import free_ports
 
 Json = Any
 SOURCE = str(Path(__file__).parents[2] / "src")

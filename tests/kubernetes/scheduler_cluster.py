@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.kubernetes.controlling import ControllerCluster, Controlling
-from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
 from tests.kubernetes.servers import control_plane
+from tests.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "stories"

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.manifests import DEPLOY, build, only
-from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
+from tests.ports import free_ports
 
 NAMESPACE = "volcano-system"
 WAIT = 60

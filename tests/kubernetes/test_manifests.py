@@ -25,8 +25,9 @@ from tests.deploy.manifests import (
     schema_of,
 )
 from tests.deploy.test_rbac import LEASES, Right, rights_of
-from tests.kubernetes.controlplane import ControlPlane, free_ports
+from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.servers import control_plane
+from tests.ports import free_ports
 
 ACCOUNT = "system:serviceaccount:volcano-system:stromboli-scheduler"
 SERVER_SIDE = ("apply", "--server-side", "--validate=strict")

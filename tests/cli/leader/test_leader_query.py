@@ -37,6 +37,7 @@ from stromboli.scheduler.explain.cycle_documents import CycleList
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
 from stromboli.scheduler.explain.policy_document import PolicyDocument
 from tests.embedded.nodes.node_services import NodeCluster, running_nodes
+from tests.ports import free_ports
 
 CATALOG = load_catalog()
 ROOT = Path(__file__).parents[3]
@@ -222,7 +223,7 @@ async def start_leader(
     await client.create(resource_of(NAMESPACE), NAMESPACE)
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "scheduler"}}
     await client.create(resource_of(account), account, "volcano-system")
-    port = _free_port()
+    (port,) = free_ports(1)
     container = {
         "name": "main",
         "image": "none",
@@ -249,13 +250,6 @@ async def _is_listening(port: int) -> bool:
         return False
     writer.close()
     return True
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def test_the_pod_that_holds_the_lease_is_asked_through_the_api_server(tmp_path: Path) -> None:
@@ -437,7 +431,7 @@ def test_a_token_is_sent_over_loopback_or_tls_alone(address: str, problem: str) 
 def test_a_leader_can_be_asked_at_an_address(tmp_path: Path) -> None:
     async def story() -> None:
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
-            port = _free_port()
+            (port,) = free_ports(1)
             answer = ANSWER.replace('"x"', '"TOKEN PATH"')
             await cluster.pod("leader", command=[sys.executable, "-c", SERVER, answer, "200", str(port)])
             async with asyncio.timeout(60):
