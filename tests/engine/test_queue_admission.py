@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from stromboli.api import names
-from stromboli.engine.decisions import GateRemoval
+from stromboli.engine.cycle import Engine
+from stromboli.engine.decisions import Bind, GateRemoval
 from stromboli.plugins.capacity.plugin import Capacity
 from stromboli.testing import World
-from tests.manifests import binds, group, node, pod, queue
+from stromboli.testing.policy_text import catalog_with, policy_of
+from tests.manifests import Manifest, binds, group, node, pod, queue
+from tests.properties.living import LivingWorld
 
 GATE = names.QUEUE_ALLOCATION_GATE
 ON = [names.QUEUE_ADMISSION]
@@ -76,3 +79,28 @@ def test_asking_capacity_about_a_pod_keeps_no_room_for_it() -> None:
     session.journal.lift_gate(a)
     assert session.rules.allocatable(home, a)
     assert not session.rules.allocatable(home, b)
+
+
+def living(*pods: Manifest, capability: str) -> LivingWorld:
+    """A cluster with one engine for all cycles."""
+    objects = [queue(capability={"cpu": capability}), node("n1", cpu=8), group("web"), *pods]
+    catalog = catalog_with((), ())
+    policy = policy_of(catalog, "enqueue, allocate", "priority gang | capacity | predicates", "")
+    return LivingWorld(objects, lambda: Engine(policy, catalog, features=ON))
+
+
+def test_capacity_keeps_room_for_a_pod_whose_removed_gate_is_not_shown_yet() -> None:
+    world = living(held("a"), held("b"), held("c"), capability="2")
+    let_out = [
+        decision.name
+        for _ in range(3)
+        for decision in world.cycle().decisions
+        if isinstance(decision, GateRemoval)
+    ]
+    assert sorted(set(let_out)) == ["a", "b"]
+
+
+def test_pods_that_were_all_let_out_do_not_keep_each_other_out_of_their_queue() -> None:
+    pods = [pod(f"w-{number}", "web", annotations={GATE: "true"}) for number in range(3)]
+    world = living(*pods, capability="2")
+    assert sum(isinstance(decision, Bind) for decision in world.step().decisions) == 2

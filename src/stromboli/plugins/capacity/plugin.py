@@ -113,7 +113,8 @@ class Capacity(Plugin):
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._inqueue.opening(session.needs, dirty)
-        self._admitted = AdmittedPods(session) if names.QUEUE_ADMISSION in session.features else None
+        on = names.QUEUE_ADMISSION in session.features
+        self._admitted = AdmittedPods(session, self._admitted) if on else None
         if dirty.everything or dirty.queues or dirty.nodes or session.sharable != self._divided:
             self._divided = session.sharable
             self._tree = self._build_tree(session)
@@ -416,17 +417,23 @@ def _first_quoted(children: list[str]) -> list[str]:
 class AdmittedPods:
     """By queue: the requests of pending tasks whose gate was removed, in this session or before."""
 
-    def __init__(self, session: Session):
+    def __init__(self, session: Session, before: AdmittedPods | None = None):
+        """`before`: those of the session before this one, whose removals the watch may not show yet."""
         self._tasks: dict[Task, Queue] = {}
         self._reserved: dict[Queue, Amounts] = {}
         self._ungated = session.journal.ungated
         self._counted = 0
         """How many of the tasks that were ungated in this session are counted."""
+        self._unseen: list[Task] = []
+        """Tasks that were ungated in sessions before, and still have their gate."""
+        ungated = set() if before is None else {*before._unseen, *before._ungated}
         for job in session.cluster.backlog:
             if job.queue is not None:
                 for task in job.by_status[Status.PENDING]:
-                    if is_queue_gated(task) and not task.gates:
+                    if is_queue_gated(task) and (not task.gates or task in ungated):
                         self.add(task, job.queue)
+                        if task.gates:
+                            self._unseen.append(task)
 
     def add(self, task: Task, queue: Queue) -> None:
         if task not in self._tasks:
@@ -440,15 +447,16 @@ class AdmittedPods:
             shift(self._reserved[queue], task.request, -1)
 
     def reserved_for_others(self, task: Task, queue: Queue) -> Vector:
-        """What is reserved in a queue for others than this task."""
+        """What is reserved in a queue and not for this task: nothing, if the task was admitted as well.
+
+        More tasks may have been admitted than the queue holds, as after a change of leader. They must not keep each
+        other out.
+        """
         for ungated in self._ungated[self._counted :]:
             if ungated.job is not None and ungated.job.queue is not None:
                 self.add(ungated, ungated.job.queue)
         self._counted = len(self._ungated)
-        reserved = self._reserved.get(queue, {})
-        if self._tasks.get(task) is not queue:
-            return reserved
-        return {dim: amount - task.request.get(dim, 0) for dim, amount in reserved.items()}
+        return {} if self._tasks.get(task) is queue else self._reserved.get(queue, {})
 
 
 def is_queue_gated(task: Task) -> bool:
