@@ -166,7 +166,7 @@ SLOW_AFTER = 5.0
 """Seconds after which the log and a metric tell of a call that has not returned."""
 HANGS_AFTER = 60.0
 """Seconds after which such a call is a reason to replace the process."""
-WAY_OUT = "this process should be replaced; fix the plugin and restart"
+REMEDY = "this process should be replaced; fix the plugin and restart"
 INTERVAL = 1.0
 """Seconds between two looks; they are all that the watchdog costs."""
 
@@ -223,7 +223,7 @@ class Watchdog:
             log.warning("%s, at %s", text, line_of(frame))
         if seconds >= HANGS_AFTER:
             if not self._hanging:
-                log.error("%s, at %s: %s", text, line_of(frame), WAY_OUT)
+                log.error("%s, at %s: %s", text, line_of(frame), REMEDY)
             self._hanging = text
 
 

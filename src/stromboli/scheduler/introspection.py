@@ -243,7 +243,7 @@ MOST_DUMPS = 10
 MOST_BYTES = 256 * 1024 * 1024
 """Kept besides a new one; older ones are deleted."""
 PREFIX = "snapshot-"
-WAY_OUT = "set --cache-dump-dir to a folder that can be written to"
+REMEDY = "set --cache-dump-dir to a folder that can be written to"
 
 
 class NotOurs(OSError):
@@ -260,7 +260,7 @@ def dump_folder(parent: Path) -> Path:
     try:
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise NoFolder(f"{error}; {WAY_OUT}") from None
+        raise NoFolder(f"{error}; {REMEDY}") from None
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
@@ -271,7 +271,7 @@ def dump_folder(parent: Path) -> Path:
             ) from None
         folder.chmod(0o700)
     except OSError as error:
-        raise NoFolder(f"{error}; {WAY_OUT}") from None
+        raise NoFolder(f"{error}; {REMEDY}") from None
     return folder
 
 
