@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from stromboli.submission.job_request import RUN_ONCE
 from stromboli.submission.pod_variables import RANKS
-from stromboli.submission.shell_reader import ASSIGNMENT, ShellReader, Unreadable, Word
+from stromboli.submission.shell_reader import ASSIGNMENT, PROCESS, ShellReader, Unreadable, Word
 from stromboli.submission.slurm_options import SRUN_TAKES_VALUE
 
 _SHELL = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?)?(?:ba|da|a|k|z)?sh(?:\s|$)")
@@ -21,7 +21,7 @@ _SBATCH = re.compile(r"^#SBATCH\s", re.MULTILINE)
 _DIFFERING = {
     "random": re.compile(
         r"\bS?RANDOM\b|(?<![^\s|;&(`])(?:shuf|uuidgen)\b|/dev/u?random\b|/random/uuid\b|\bopenssl\s+rand\b"
-        r"|\brandom\.(?:rand|choice|sample|getrandbits|uniform)|\bgetsockname\b"
+        r"|\brandom\.(?:rand|choice|sample|getrandbits|uniform)|\bgetsockname\b|\bsrand\(\)"
     ),
     "time": re.compile(
         r"(?<![^\s|;&(`])date\b(?!\s+(?:-\S{1,99}\s+){0,9}[\"']?\+(?![^\"'`)\n]{0,99}%[sSNTcrXMHRIlk]))"
@@ -32,7 +32,9 @@ _DIFFERING = {
 _PREFIXES = frozenset(("exec", "command", "nohup", "env", "timeout", "nice", "stdbuf"))
 _LAUNCHERS = frozenset(("srun", "torchrun", "accelerate", "deepspeed"))
 """Commands whose tasks in all pods are given the same arguments."""
-_MPI_LAUNCHERS = frozenset(("mpirun", "mpiexec", "orterun"))
+_PYTHON = re.compile(r"python[0-9.]*")
+"""Each pod runs one, as a process of the gang: `python -m torch.distributed.run`, or a script that reads `RANK`."""
+_MPI_LAUNCHERS = frozenset(("mpirun", "mpiexec", "orterun", "horovodrun"))
 """Commands that start the processes of all nodes from one of them."""
 _DECLARATIONS = frozenset(("export", "declare", "typeset", "local", "readonly"))
 _PLACING = frozenset(("--nodelist", "-w", "--exclude", "-x", "--relative", "-r", "--nodefile", "-F"))
@@ -42,6 +44,8 @@ _REMEDIES = {
     "time": "use $SLURM_JOB_ID, which is equal in all pods, or --env NAME=VALUE",
     "host": "$MASTER_ADDR is the host of rank 0 in all pods",
 }
+_RENDEZVOUS = frozenset(("MASTER_ADDR", "MASTER_PORT"))
+"""Variables that name one place where all tasks meet."""
 
 
 class Finding(NamedTuple):
@@ -107,6 +111,8 @@ class _Steps(ShellReader):
         self._differing: dict[str, dict[str, str]] = {
             "RANDOM": {"random": "$RANDOM"},
             "SRANDOM": {"random": "$SRANDOM"},
+            PROCESS: {"random": "$$"},
+            "BASHPID": {"random": "$BASHPID"},
             "EPOCHSECONDS": {"time": "$EPOCHSECONDS"},
             "HOSTNAME": {"host": "$HOSTNAME"},
             "SLURMD_NODENAME": {"host": "$SLURMD_NODENAME"},
@@ -123,6 +129,11 @@ class _Steps(ShellReader):
                 self.assign(word)
         elif command[0].text in _DECLARATIONS:
             self._declare(command)
+        elif command[0].text == "let":
+            for word in command[1:]:
+                self.arithmetic(word.start, word.text)
+        elif command[0].text == "printf" and command[1:2] and command[1].text == "-v":
+            self._print_into(command[2:])
         elif launched := _launched(command):
             for word in words:
                 self._check_value(self._differences(word), word)
@@ -132,7 +143,7 @@ class _Steps(ShellReader):
                 if len(self.step_lines) < 2:
                     self.step_lines.append(self.line(launched[0]))
                 self._check_placing(launched)
-                return 1
+                return 1 + sum(word.text == ":" for word in launched)
         return 0
 
     def _differences(self, word: Word) -> dict[str, str]:
@@ -169,10 +180,18 @@ class _Steps(ShellReader):
         elif not match[2]:
             self._differing.pop(name, None)
 
+    def _print_into(self, words: list[Word]) -> None:
+        """`printf -v NAME FORMAT ARGUMENT...` assigns a text with the values of its words."""
+        if words and ASSIGNMENT.match(f"{words[0].text}="):
+            names = {name for word in words[1:] for name in word.names}
+            substitutions = [place for word in words[1:] for place in word.substitutions]
+            name = words[0]
+            self.assign(Word(name.start, f"{name.text}=", names=names, substitutions=substitutions))
+
     def _check_value(self, differences: dict[str, str], word: Word, variable: str = "") -> None:
         """Report a value that tasks of all pods are given: in this variable, or as an argument."""
         for kind, what in differences.items():
-            is_problem = kind == "random" or (kind == "host" and variable == "MASTER_ADDR")
+            is_problem = kind == "random" or variable in _RENDEZVOUS
             reported = self.problems if is_problem else self.notes
             if kind not in reported:
                 reported[kind] = Finding(self.line(word), f"{what} differs between pods; {_REMEDIES[kind]}")
@@ -192,7 +211,7 @@ class _Steps(ShellReader):
                 return
             option, value, _ = word.text.partition("=")
             if not word.text.startswith("--"):
-                option, value = word.text[:2], word.text[2:]
+                option, value = _short_option(word.text)
             if option in _PLACING:
                 if "placing" not in self.problems:
                     self.problems["placing"] = Finding(
@@ -210,16 +229,28 @@ class _Steps(ShellReader):
                 next(options, None)
 
 
+def _short_option(text: str) -> tuple[str, str]:
+    """The first option with a value of letters such as `-lw`, or the last one, and its value."""
+    at = 1
+    while at < len(text) - 1 and SRUN_TAKES_VALUE.get(f"-{text[at]}") is False:
+        at += 1
+    return f"-{text[at]}", text[at + 1 :]
+
+
 def _program(word: Word) -> str:
     return word.text.rpartition("/")[2]
 
 
 def _launched(command: list[Word]) -> list[Word]:
     """The words from the launcher on, also behind a command such as `timeout 1h`; empty if there is none."""
-    launchers = _LAUNCHERS | _MPI_LAUNCHERS
-    if _program(command[0]) in launchers:
+    if _is_launcher(command[0]):
         return command
     if command[0].text not in _PREFIXES or (command[1:] and command[1].text in ("-v", "-V")):
         return []
-    at = next((at for at, word in enumerate(command) if _program(word) in launchers), len(command))
+    at = next((at for at, word in enumerate(command) if _is_launcher(word)), len(command))
     return command[at:]
+
+
+def _is_launcher(word: Word) -> bool:
+    program = _program(word)
+    return program in _LAUNCHERS or program in _MPI_LAUNCHERS or _PYTHON.fullmatch(program) is not None

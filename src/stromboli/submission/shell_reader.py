@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 MAX_DEPTH = 50
 """Levels of nested compound commands and expansions."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_IN_ARITHMETIC = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|(?<=\$)\$")
+PROCESS = "$"
+"""The name of the variable `$$`, the process id of the shell."""
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?(\+?)=")
 _ARITHMETIC = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)[ \t]{0,9}=(?!=)")
 _REDIRECTION = re.compile(r"<<<|<<-|<<|<>|<&|>&|>>|>\||<(?!\()|>(?!\()")
@@ -321,7 +324,9 @@ class ShellReader:
         elif self._starts("$(("):
             self._at += 1
             self._parentheses()
-            word.names.update(_NAME.findall(text, start, self._at))
+            word.names.update(_IN_ARITHMETIC.findall(text, start, self._at))
+            if "$(" in text[start + 2 : self._at] or "`" in text[start : self._at]:
+                word.substitutions.append((start, self._at))
         elif self._starts("$("):
             outside, self._in_backticks = self._in_backticks, False
             self._substitution(word, 2, ")")
@@ -336,7 +341,10 @@ class ShellReader:
         elif match := _NAME.match(text, start + 1):
             word.names.add(match[0])
             self._at = match.end()
-        elif text[start + 1 : start + 2] in (*"0123456789$?!#@*-",) and len(text) > start + 1:
+        elif text.startswith("$$", start):
+            word.names.add(PROCESS)
+            self._at += 2
+        elif text[start + 1 : start + 2] in (*"0123456789?!#@*-",) and len(text) > start + 1:
             self._at += 2
         else:
             self._at += 1
@@ -380,9 +388,12 @@ class ShellReader:
     def _arithmetic_command(self) -> None:
         start = self._at
         self._parentheses()
-        if match := _ARITHMETIC.search(self.script, start, self._at):
-            names = set(_NAME.findall(self.script, match.end(), self._at))
-            self.assign(Word(start, f"{match[1]}=", names=names))
+        self.arithmetic(start, self.script[start : self._at])
+
+    def arithmetic(self, start: int, text: str) -> None:
+        """Read the assignment of an arithmetic expression that starts there."""
+        if match := _ARITHMETIC.search(text):
+            self.assign(Word(start, f"{match[1]}=", names=set(_IN_ARITHMETIC.findall(text, match.end()))))
 
     def _parentheses(self) -> None:
         """Skip text in balanced parentheses."""
