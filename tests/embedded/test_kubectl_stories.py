@@ -78,6 +78,17 @@ spec:
 """
 
 
+AUTOSCALER = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  maxReplicas: 3
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+"""
+"""From a file: the flags of `kubectl autoscale` differ between versions."""
+
+
 class ServiceUp(Up):
     """As systemd runs it."""
 
@@ -142,7 +153,7 @@ def test_a_deployment_is_created_exposed_scaled_rolled_out_and_taken_back(cluste
         "replicaset.apps/web-",
     ):
         assert kind in everything
-    refused = cluster.kubectl("autoscale", "deployment", "web", "--max=3", ok=False)
+    refused = cluster.kubectl("create", "-f", "-", stdin=AUTOSCALER, ok=False)
     assert "set it with `kubectl scale`" in refused
     cluster.kubectl("delete", "deployment", "web", "--cascade=orphan")
     assert cluster.kubectl("get", "rs", "-l", "app=web", "-o", "name").count("replicaset") >= 2
