@@ -81,8 +81,8 @@ NO_BOUNDS = {
         cli.following.job_follower.MOST_EVENTS
         cli.job.job_description.MOST_PODS
         cli.policy.decision_differences.MOST_SHOWN
-        engine.explanation.event_history.LONGEST_TEXT
-        engine.explanation.event_history.MOST_ENTRIES
+        engine.explanation.event_history.MAX_TEXT
+        engine.explanation.event_history.MAX_ENTRIES
         simulator.explain.job_subject.MOST_KINDS
         simulator.explain.job_subject.MOST_PLACES
         simulator.explain.node_subject.MOST_ASKED
@@ -132,7 +132,7 @@ NO_BOUNDS = {
         controllers.job.executor.MAX_ERRORS_SHOWN
         controllers.job.job_status.MAX_MESSAGE
         controllers.sharding.controller.MAX_NOTES
-        scheduler.writes.held_orders.LONGEST_HOLD
+        scheduler.writes.held_orders.MAX_HOLD
         simulator.reports.group_measures.MOST_GROUPS
         simulator.reports.csv_files.MOST_RESOURCES
         simulator.reports.page.comparison_page.MOST_DRAWN
@@ -142,11 +142,11 @@ NO_BOUNDS = {
         embedded.objects.object_verbs.MAX_PATH
         embedded.rbac.escalation.MAX_SHOWN
         engine.plugin_failures.LONGEST
-        engine.plugin_failures.MOST_JOBS
-        engine.topology.left_out_hyper_nodes.MOST_EVENTS
-        engine.topology.left_out_hyper_nodes.MOST_EXAMINED
-        engine.topology.left_out_hyper_nodes.MOST_NAMED
-        engine.unmet_requirements.MOST_NAMES
+        engine.plugin_failures.MAX_JOBS
+        engine.topology.left_out_hyper_nodes.MAX_EVENTS
+        engine.topology.left_out_hyper_nodes.MAX_EXAMINED
+        engine.topology.left_out_hyper_nodes.MAX_NAMED
+        engine.unmet_requirements.MAX_NAMES
         model.topology.tier_occupancy.MAX_TIERS
         plugins.extender.MAX_LENGTH
         plugins.fairshare.MAX_REPORTED
@@ -170,7 +170,7 @@ NO_BOUNDS = {
         engine.placement.usage_evaluation.MAX_STEPS_AT_ONCE
         model.node_columns.MAX_NUMBER
         simulator.reports.fair_shares.LARGEST_TABLE
-        model.feed.LONGEST_LOG
+        model.feed.MAX_LOG
         plugins.predicates.device_claims.MAX_COLUMNS
         engine.placement.node_placement.MAX_BYTES
         model.devices.allocator.MAX_SHAPES

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from stromboli.api import names
-from stromboli.scheduler.explain.policy_record import LONGEST_POLICY_TEXT
+from stromboli.scheduler.explain.policy_record import MAX_POLICY_TEXT
 from tests.embedded.up_process import POD, Up, eventually
 
 ROOT = Path(__file__).parents[2]
@@ -167,7 +167,7 @@ def test_it_follows_the_config_map_of_volcanos_scheduler(tmp_path: Path) -> None
         assert [action["name"] for action in document["actions"]] == ["enqueue", "allocate"]
         assert "replaced" in up.stromboli("policy", "apply", "--preset", "basic", "--yes")
         eventually(lambda: "Policy refused" not in up.stromboli("status"))
-        large = CONFIG_MAP % "enqueue, allocate" + "    # a long comment\n" * (LONGEST_POLICY_TEXT // 15)
+        large = CONFIG_MAP % "enqueue, allocate" + "    # a long comment\n" * (MAX_POLICY_TEXT // 15)
         up.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=large)
         eventually(
             lambda: json.loads(up.kubectl("get", "--raw", "/explain/policy")).get("textLeftOut", 0) > 0

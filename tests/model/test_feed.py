@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stromboli.model.feed import LONGEST_LOG, ChangeLog, Feed
+from stromboli.model.feed import MAX_LOG, ChangeLog, Feed
 
 
 def test_who_is_too_far_behind_in_the_log_looks_at_everything() -> None:
@@ -10,7 +10,7 @@ def test_who_is_too_far_behind_in_the_log_looks_at_everything() -> None:
     begin = log.position
     log.note("a")
     assert log.since(begin) == {"a"}
-    for _ in range(2 * LONGEST_LOG):
+    for _ in range(2 * MAX_LOG):
         log.note("b")
     assert log.since(begin) is None
     assert log.since(log.position - 1) == {"b"}

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD
+from stromboli.scheduler.writes.held_orders import HOLD, MAX_HOLD
 from tests.manifests import Manifest, group, node, pod, queue
 from tests.properties.strategies import examples
 from tests.scheduler.writes.written_world import WrittenWorld, group_path, pod_path
@@ -137,7 +137,7 @@ def told(world: WrittenWorld) -> dict[tuple[str, str], str]:
 @example([("group", "train", 1), ("cycle", 0.0), ("pod", "train-0", 9), ("crash",)])
 @example([("group", "web", 1), ("pod", "web-0", 1), ("cycle", 0.0), ("delete", "web-0"), ("crash",)])
 def test_objects_show_in_the_end_what_an_eager_writer_would_have_left(story: list[Step]) -> None:
-    eager, holding = (asyncio.run(end(story, hold)) for hold in ((0.0, 0.0), (HOLD, LONGEST_HOLD)))
+    eager, holding = (asyncio.run(end(story, hold)) for hold in ((0.0, 0.0), (HOLD, MAX_HOLD)))
     for path, content in eager.server.objects.items():
         assert shown(holding.server.objects[path]) == shown(content), path
     assert told(holding) == told(eager)

@@ -14,8 +14,8 @@ import pytest
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.scheduler import introspection
 from stromboli.scheduler.introspection import (
-    MOST_BYTES,
-    MOST_DUMPS,
+    MAX_BYTES,
+    MAX_DUMPS,
     Introspection,
     NotOurs,
     dump_folder,
@@ -72,22 +72,22 @@ def _write(folder: Path, number: int, size: int = 1) -> Path:
 
 
 def test_the_latest_dumps_are_kept_and_one_more_has_room(tmp_path: Path) -> None:
-    paths = [_write(tmp_path, number) for number in range(MOST_DUMPS + 5)]
+    paths = [_write(tmp_path, number) for number in range(MAX_DUMPS + 5)]
     other = tmp_path / "notes.txt"
     other.touch()
     prune(tmp_path)
-    assert {path for path in paths if path.exists()} == set(paths[-MOST_DUMPS + 1 :])
+    assert {path for path in paths if path.exists()} == set(paths[-MAX_DUMPS + 1 :])
     assert other.exists()
 
 
 def test_large_dumps_make_room_earlier(tmp_path: Path) -> None:
-    paths = [_write(tmp_path, number, MOST_BYTES // 3) for number in range(5)]
+    paths = [_write(tmp_path, number, MAX_BYTES // 3) for number in range(5)]
     prune(tmp_path)
     assert [path.exists() for path in paths] == [False, False, True, True, True]
 
 
 def test_links_are_neither_followed_nor_deleted(tmp_path: Path) -> None:
-    for number in range(MOST_DUMPS):
+    for number in range(MAX_DUMPS):
         _write(tmp_path, 100 + number)
     target = tmp_path / "target"
     target.touch()
@@ -127,11 +127,11 @@ def test_a_dump_is_for_our_eyes_and_old_ones_go(tmp_path: Path, monkeypatch: pyt
     shown = _dumping(tmp_path)
 
     async def dumps() -> list[Path]:
-        return [Path(await shown.dump()) for _ in range(MOST_DUMPS + 3)]
+        return [Path(await shown.dump()) for _ in range(MAX_DUMPS + 3)]
 
     written = asyncio.run(dumps())
     assert {path.parent for path in written} == {dump_folder(tmp_path)}
-    assert {path for path in written if path.exists()} == set(written[-MOST_DUMPS:])
+    assert {path for path in written if path.exists()} == set(written[-MAX_DUMPS:])
     assert {mode(path) for path in written if path.exists()} == {0o600}
 
 

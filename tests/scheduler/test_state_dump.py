@@ -93,7 +93,7 @@ def test_a_dump_has_what_plugins_remembered_when_it_was_asked_for() -> None:
 
 def test_a_dump_that_grows_too_large_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(introspection, "_pages", pages_of_nodes)
-    monkeypatch.setattr(introspection, "LARGEST_DUMP", 200)
+    monkeypatch.setattr(introspection, "MAX_DUMP", 200)
     kinds = {Node: (RESOURCES[Node], EVERYTHING)}
     dump = write_dump(None, kinds, NOTHING, [], "", {}, tmp_path, 1000.0, TelemetryGuard())  # type: ignore[arg-type]
     with pytest.raises(OSError, match="larger than 200 bytes"):

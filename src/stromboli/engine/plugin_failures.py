@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
 
 LONGEST = 500
-MOST_JOBS = 3
+MAX_JOBS = 3
 """Jobs that a line of the log names; the others are counted."""
 UNREPORTED = "outcome"
 """The point of a failure to say what became of a job."""
@@ -81,8 +81,8 @@ def failure_of(error: BaseException) -> Failure:
 
 def over(jobs: Sequence[Job], failure: Failure) -> Failure:
     """The same failure, with the jobs over which it came up."""
-    more = f" and {len(jobs) - MOST_JOBS} more" if len(jobs) > MOST_JOBS else ""
-    listed = ", ".join(job.key for job in jobs[:MOST_JOBS])
+    more = f" and {len(jobs) - MAX_JOBS} more" if len(jobs) > MAX_JOBS else ""
+    listed = ", ".join(job.key for job in jobs[:MAX_JOBS])
     return replace(failure, jobs=f"job {listed}{more}") if jobs else failure
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
     from stromboli.model.task import Task
 
-MOST_NAMES = 10
+MAX_NAMES = 10
 
 
 class Unmet(NamedTuple):
@@ -95,7 +95,7 @@ def ignored(session: Session, job: Job) -> list[str]:
     if not job.group_demands and not job.task_demands and not queue_demands:
         return []
     demands = (*job.group_demands, *job.task_demands, *queue_demands)
-    unmet = nsmallest(MOST_NAMES, _not_honoured(session, demands, hard=False))
+    unmet = nsmallest(MAX_NAMES, _not_honoured(session, demands, hard=False))
     return [f"{each.message}: {each.remedy.steady_text()}" for each in unmet]
 
 
@@ -122,7 +122,7 @@ def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand)
         known = sorted(tree.tier_of_name)
         problems.append("no HyperNode has a tier with that name")
         problems.append(left_out(tree, lambda spec: spec.tier_name == name))
-        remedies.append(f"use one of: {', '.join(known[:MOST_NAMES])}" if known else "name the tiers")
+        remedies.append(f"use one of: {', '.join(known[:MAX_NAMES])}" if known else "name the tiers")
     remedies.append("set mode: soft to allow any placement")
     if requirement.name not in session.rules.honoured:
         problems.append(requirement.unmet)

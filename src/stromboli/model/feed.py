@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LONGEST_LOG = 4096
+MAX_LOG = 4096
 """Changes that are remembered; a reader that is further behind looks at everything."""
 
 
@@ -34,8 +34,8 @@ class ChangeLog(Generic[T]):
     def note(self, change: T) -> None:
         self.position += 1
         self._changes.append(change)
-        if len(self._changes) > 2 * LONGEST_LOG:
-            del self._changes[:LONGEST_LOG]
+        if len(self._changes) > 2 * MAX_LOG:
+            del self._changes[:MAX_LOG]
 
     def note_everything(self) -> None:
         """All is different now: every reader looks at everything."""
@@ -65,8 +65,8 @@ class Topic(ChangeLog[T]):
         self.generation = feed.generation = feed.generation + 1
         self.position += 1
         changes.append(change)
-        if len(changes) > 2 * LONGEST_LOG:
-            del changes[:LONGEST_LOG]
+        if len(changes) > 2 * MAX_LOG:
+            del changes[:MAX_LOG]
 
     def note_everything(self) -> None:
         self.generation = self._feed.generation = self._feed.generation + 1

@@ -154,7 +154,7 @@ def _log_dump(task: asyncio.Task[str]) -> None:
 # -- the whole state as a file that `stromboli plan -f` replays
 
 
-LARGEST_DUMP = 512 * 1024 * 1024
+MAX_DUMP = 512 * 1024 * 1024
 """A dump that grows beyond is given up."""
 
 
@@ -193,8 +193,8 @@ async def write_dump(
 
             async for objects in _pages(client, kinds, granted):
                 await asyncio.to_thread(write, objects)
-                if file.tell() > LARGEST_DUMP:
-                    raise OSError(f"the dump is larger than {LARGEST_DUMP} bytes, so it is not kept")
+                if file.tell() > MAX_DUMP:
+                    raise OSError(f"the dump is larger than {MAX_DUMP} bytes, so it is not kept")
             file.write(b"]}\n")
         os.replace(unfinished, path)
     except BaseException:
@@ -238,9 +238,9 @@ def encoded_memory(memory: Mapping[str, Any], guard: TelemetryGuard) -> dict[str
 # -- dumps as files
 
 
-MOST_DUMPS = 10
+MAX_DUMPS = 10
 """Kept; older ones are deleted."""
-MOST_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
 """Kept besides a new one; older ones are deleted."""
 PREFIX = "snapshot-"
 REMEDY = "set --cache-dump-dir to a folder that can be written to"
@@ -280,7 +280,7 @@ def prune(folder: Path) -> None:
     count = size = 0
     for path, found in sorted(_dumps(folder), key=lambda dump: dump[1].st_mtime_ns, reverse=True):
         count, size = count + 1, size + found.st_size
-        if count >= MOST_DUMPS or size > MOST_BYTES:
+        if count >= MAX_DUMPS or size > MAX_BYTES:
             path.unlink(missing_ok=True)
 
 

@@ -66,7 +66,7 @@ def object_filter(options: Options) -> ObjectFilter:
 
 POINTS = 20
 """Points of each member on the ring."""
-MOST_MEMBERS = 1000
+MAX_MEMBERS = 1000
 ObjectFilter = Callable[[Object], bool]
 
 
@@ -124,8 +124,8 @@ def by_hash(environment: Mapping[str, str], schedulers: Iterable[str]) -> Object
         raise BadFlag(f"SCHEDULER_POD_NAME: {me!r} is no name of a StatefulSet's pod, such as scheduler-0")
     number = environment.get("SCHEDULER_NUM", "")
     members = int(number) if number.isdecimal() else 1
-    if not 0 < members <= MOST_MEMBERS:
-        raise BadFlag(f"SCHEDULER_NUM: {number} is not between 1 and {MOST_MEMBERS}")
+    if not 0 < members <= MAX_MEMBERS:
+        raise BadFlag(f"SCHEDULER_NUM: {number} is not between 1 and {MAX_MEMBERS}")
     ring = HashRing(f"{base}-{index}" for index in range(members))
     ours = frozenset(schedulers)
 

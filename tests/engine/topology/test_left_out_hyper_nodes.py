@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.engine.decisions import Event
-from stromboli.engine.topology.left_out_hyper_nodes import MOST_EVENTS
+from stromboli.engine.topology.left_out_hyper_nodes import MAX_EVENTS
 from stromboli.testing import Result, World
 from tests.manifests import Manifest, hyper_node
 
@@ -45,9 +45,9 @@ def test_an_event_on_a_bad_hyper_node_says_why_it_is_left_out_and_is_not_repeate
 
 
 def test_thousands_of_bad_hyper_nodes_are_told_about_little_by_little() -> None:
-    made = world(*(hyper_node(f"h{number}", 1, nodes=["x"]) for number in range(MOST_EVENTS + 5)))
+    made = world(*(hyper_node(f"h{number}", 1, nodes=["x"]) for number in range(MAX_EVENTS + 5)))
     told = [events(made.run("allocate", POLICY)) for _ in range(3)]
-    assert [len(each) for each in told] == [MOST_EVENTS, 5, 0]
+    assert [len(each) for each in told] == [MAX_EVENTS, 5, 0]
 
 
 def test_hyper_nodes_that_are_chosen_by_a_pattern_are_told_not_to_be_members() -> None:

@@ -5,7 +5,7 @@ import pytest
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.model.cpus.cpu_topology import format_cpu_set
-from stromboli.model.feed import LONGEST_LOG
+from stromboli.model.feed import MAX_LOG
 from stromboli.testing import World
 from tests.manifests import node
 from tests.plugins.numa_aware.numa_worlds import numa_pod, numa_topology, numa_world
@@ -113,7 +113,7 @@ def test_a_ledger_that_forgot_its_changes_says_so() -> None:
     assert ledger.changes.since(position) == set()
     world.add(numa_topology("n", each=5))
     assert ledger.changes.since(position) == {"n"}
-    for number in range(LONGEST_LOG):
+    for number in range(MAX_LOG):
         world.add(numa_topology(f"gone-{number}"))
         world.remove(numa_topology(f"gone-{number}"))
     assert ledger.changes.since(position) is None

@@ -17,12 +17,12 @@ from stromboli.engine.plugin_failures import Failure
 from stromboli.scheduler.explain import cycle_record
 from stromboli.scheduler.explain.cycle_documents import CycleEntry, CycleList
 from stromboli.scheduler.explain.cycle_record import (
-    LARGEST_CYCLE_ENTRY,
-    LONGEST_NAMED,
-    MOST_CYCLE_BYTES,
-    MOST_CYCLE_ENTRIES,
-    MOST_NAMED_BY_ACTION,
-    MOST_NAMED_DECISIONS,
+    MAX_CYCLE_BYTES,
+    MAX_CYCLE_ENTRIES,
+    MAX_CYCLE_ENTRY,
+    MAX_NAMED,
+    MAX_NAMED_BY_ACTION,
+    MAX_NAMED_DECISIONS,
     CycleRecord,
 )
 from stromboli.scheduler.explain.explain_paths import CycleQuery
@@ -116,8 +116,8 @@ def test_the_end_of_a_cycle_is_not_hidden_by_its_beginning() -> None:
     outcome.action_ends = [ActionEnd("allocate", 1000, 0), ActionEnd("preempt", 1001, 0)]
     record.note(outcome)
     (entry,) = entries(record)
-    assert [each.kind for each in entry.decisions] == ["bound"] * MOST_NAMED_BY_ACTION + ["evicted"]
-    assert entry.left_out == 1000 - MOST_NAMED_BY_ACTION
+    assert [each.kind for each in entry.decisions] == ["bound"] * MAX_NAMED_BY_ACTION + ["evicted"]
+    assert entry.left_out == 1000 - MAX_NAMED_BY_ACTION
 
 
 # -- runs
@@ -202,11 +202,11 @@ def test_a_number_of_another_leader_is_followed_by_everything() -> None:
 def test_the_oldest_entries_go_for_new_ones() -> None:
     record = CycleRecord()
     outcome = made_of(bind())
-    for _ in range(MOST_CYCLE_ENTRIES + 10):
+    for _ in range(MAX_CYCLE_ENTRIES + 10):
         record.note(outcome)
     cycles = record.select(ALL)
-    assert len(cycles.cycles) == MOST_CYCLE_ENTRIES
-    assert (cycles.oldest, cycles.newest) == (11, MOST_CYCLE_ENTRIES + 10)
+    assert len(cycles.cycles) == MAX_CYCLE_ENTRIES
+    assert (cycles.oldest, cycles.newest) == (11, MAX_CYCLE_ENTRIES + 10)
 
 
 def test_a_huge_cycle_is_counted_in_full_and_named_in_part() -> None:
@@ -216,8 +216,8 @@ def test_a_huge_cycle_is_counted_in_full_and_named_in_part() -> None:
     record.note(outcome)
     (entry,) = entries(record)
     assert entry.bound == 20_000
-    assert len(entry.decisions) == MOST_NAMED_DECISIONS
-    assert entry.left_out == 20_000 - MOST_NAMED_DECISIONS
+    assert len(entry.decisions) == MAX_NAMED_DECISIONS
+    assert entry.left_out == 20_000 - MAX_NAMED_DECISIONS
 
 
 hostile = st.text(max_size=3000) | st.sampled_from(
@@ -235,21 +235,21 @@ def test_whatever_names_and_reasons_are_the_record_keeps_its_bounds(
 ) -> None:
     record = CycleRecord()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cycle_record, "MOST_CYCLE_BYTES", most_bytes)
-        patch.setattr(cycle_record, "LARGEST_CYCLE_ENTRY", 1500)
+        patch.setattr(cycle_record, "MAX_CYCLE_BYTES", most_bytes)
+        patch.setattr(cycle_record, "MAX_CYCLE_ENTRY", 1500)
         for name, reason, plugin, count in cycles:
             evict = Evict(name, name, "uid", name, name, reason, reason, reason, reason, {}, "", reason)
             record.note(made_of(*[evict] * count))
             record.note(made_of(lost=Failure(plugin, plugin, reason)))
             body = msgspec.json.encode(record.select(ALL))
             assert record.bytes <= most_bytes
-            assert len(body) <= most_bytes + 2 * MOST_CYCLE_ENTRIES + 200
+            assert len(body) <= most_bytes + 2 * MAX_CYCLE_ENTRIES + 200
             for entry in msgspec.json.decode(body, type=CycleList).cycles:
                 named = [each for each in entry.decisions for each in msgspec.structs.astuple(each)]
-                assert all(len(text) <= 10 * LONGEST_NAMED and text.isprintable() for text in named)
+                assert all(len(text) <= 10 * MAX_NAMED and text.isprintable() for text in named)
                 assert entry.bound + entry.evicted == len(entry.decisions) + entry.left_out
 
 
 def test_the_bounds_leave_room_in_an_answer() -> None:
-    assert MOST_CYCLE_BYTES + 1024 < 2 * 1024 * 1024
-    assert LARGEST_CYCLE_ENTRY < MOST_CYCLE_BYTES
+    assert MAX_CYCLE_BYTES + 1024 < 2 * 1024 * 1024
+    assert MAX_CYCLE_ENTRY < MAX_CYCLE_BYTES

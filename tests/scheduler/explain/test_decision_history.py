@@ -16,10 +16,10 @@ from stromboli.model.job import Job, JobId
 from stromboli.scheduler.explain import decision_history
 from stromboli.scheduler.explain.decision_history import (
     FORGOTTEN_AFTER,
-    LONGEST_TEXT,
-    MOST_JOB_BYTES,
-    MOST_JOB_ENTRIES,
-    MOST_NAMES,
+    MAX_JOB_BYTES,
+    MAX_JOB_ENTRIES,
+    MAX_NAMES,
+    MAX_TEXT,
     SWEEP_INTERVAL,
     DecisionHistory,
 )
@@ -160,12 +160,12 @@ def test_policies_that_were_read_are_told_without_what_they_say() -> None:
 
 def test_of_many_entries_the_latest_are_kept_and_the_others_counted() -> None:
     history, cluster = DecisionHistory(NOW), cluster_with("train", pods=1)
-    for number in range(3 * MOST_JOB_ENTRIES):
+    for number in range(3 * MAX_JOB_ENTRIES):
         history.note_decisions(cluster, [phase("train", f"phase-{number}")], NOW + number)
     kept = history.of(TRAIN)
-    assert len(kept.entries) == MOST_JOB_ENTRIES
-    assert kept.dropped == 2 * MOST_JOB_ENTRIES
-    assert kept.entries[-1].text.endswith(f"phase-{3 * MOST_JOB_ENTRIES - 1}")
+    assert len(kept.entries) == MAX_JOB_ENTRIES
+    assert kept.dropped == 2 * MAX_JOB_ENTRIES
+    assert kept.entries[-1].text.endswith(f"phase-{3 * MAX_JOB_ENTRIES - 1}")
 
 
 def test_texts_and_names_are_cut() -> None:
@@ -174,20 +174,20 @@ def test_texts_and_names_are_cut() -> None:
     history.note_failure(job, binds(cluster, "train")[0], "x" * 1_000_000, NOW)
     history.note_decisions(cluster, binds(cluster, "train"), NOW)
     failed, bound = history.of(TRAIN).entries
-    assert len(failed.text) < LONGEST_TEXT + 100
-    assert f"and {100 - MOST_NAMES} more" in bound.text
+    assert len(failed.text) < MAX_TEXT + 100
+    assert f"and {100 - MAX_NAMES} more" in bound.text
 
 
 def test_one_job_takes_no_more_than_its_bytes() -> None:
     history, cluster = DecisionHistory(NOW), cluster_with("train", pods=1)
     job, (bind,) = job_named(cluster, "train"), binds(cluster, "train")
     for number in range(200):
-        history.note_failure(job, bind, f"{number} " + "x" * LONGEST_TEXT, NOW)
-    assert history.bytes <= MOST_JOB_BYTES
+        history.note_failure(job, bind, f"{number} " + "x" * MAX_TEXT, NOW)
+    assert history.bytes <= MAX_JOB_BYTES
     assert history.of(TRAIN).dropped > 0
 
 
-@pytest.mark.parametrize("bound", [("MOST_JOBS", 3), ("MOST_BYTES", 1500)])
+@pytest.mark.parametrize("bound", [("MAX_JOBS", 3), ("MAX_BYTES", 1500)])
 def test_of_too_many_jobs_the_one_goes_that_nothing_happened_to_for_longest(
     monkeypatch: pytest.MonkeyPatch, bound: tuple[str, int]
 ) -> None:
@@ -230,7 +230,7 @@ def test_a_new_job_of_the_same_name_does_not_inherit_the_history() -> None:
 def test_what_is_remembered_is_counted_to_the_byte_whatever_happens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(decision_history, "MOST_JOBS", 4)
+    monkeypatch.setattr(decision_history, "MAX_JOBS", 4)
     jobs = [f"job-{number}" for number in range(8)]
     history, cluster = DecisionHistory(NOW), cluster_with(*jobs, pods=1)
     for number in range(400):

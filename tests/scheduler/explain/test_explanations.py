@@ -15,7 +15,7 @@ from stromboli.engine.cycle import Outcome
 from stromboli.scheduler.explain import explanations
 from stromboli.scheduler.explain.decision_history import DecisionHistory
 from stromboli.scheduler.explain.explain_paths import Question
-from stromboli.scheduler.explain.explanations import MOST_QUESTIONS, Explanations, TooManyQuestions
+from stromboli.scheduler.explain.explanations import MAX_QUESTIONS, Explanations, TooManyQuestions
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
 from stromboli.scheduler.explain.object_answers import ObjectAnswers
 from stromboli.scheduler.thread_seam import ThreadSeam, Unavailable
@@ -152,13 +152,13 @@ def test_too_many_questions_at_once_are_refused(monkeypatch: pytest.MonkeyPatch)
 
     async def scenario() -> list[type[BaseException]]:
         story = Story()
-        asked = [story.explanations.answer(TRAIN) for _ in range(MOST_QUESTIONS + 3)]
+        asked = [story.explanations.answer(TRAIN) for _ in range(MAX_QUESTIONS + 3)]
         results = await asyncio.gather(*asked, return_exceptions=True)
         return [type(result) for result in results if isinstance(result, BaseException)]
 
     refused = asyncio.run(scenario())
     assert refused.count(TooManyQuestions) == 3
-    assert refused.count(Unavailable) == MOST_QUESTIONS
+    assert refused.count(Unavailable) == MAX_QUESTIONS
 
 
 def test_answers_that_take_long_leave_the_cycles_most_of_the_time() -> None:

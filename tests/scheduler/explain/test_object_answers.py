@@ -14,7 +14,7 @@ from stromboli.model.queue import Queue
 from stromboli.scheduler.explain.decision_history import DecisionHistory
 from stromboli.scheduler.explain.explain_paths import Question
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
-from stromboli.scheduler.explain.object_answers import ELSEWHERE, LONGEST_REMEMBERED, ObjectAnswers
+from stromboli.scheduler.explain.object_answers import ELSEWHERE, MAX_REMEMBERED, ObjectAnswers
 from tests.manifests import group, hyper_node, native_group, node, pod, queue
 from tests.properties.living import LivingWorld, engine
 
@@ -96,7 +96,7 @@ def test_what_plugins_remember_is_told_within_bounds_and_one_that_fails_says_not
     given = answer(world.cycle(), "podgroups", "train")
     assert list(given.remembered) == ["mindful"]
     assert len(given.remembered["mindful"]) == 16
-    assert {len(text) for text in given.remembered["mindful"].values()} == {LONGEST_REMEMBERED}
+    assert {len(text) for text in given.remembered["mindful"].values()} == {MAX_REMEMBERED}
 
 
 def test_fair_shares_are_remembered_for_jobs_and_queues() -> None:

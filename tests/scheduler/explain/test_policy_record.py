@@ -18,10 +18,10 @@ from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.explain.policy_document import PolicyDocument
 from stromboli.scheduler.explain.policy_record import (
     HIDDEN,
-    LONGEST_POLICY_MESSAGE,
-    LONGEST_POLICY_TEXT,
-    MOST_POLICY_ENTRIES,
-    MOST_POLICY_MESSAGES,
+    MAX_POLICY_ENTRIES,
+    MAX_POLICY_MESSAGE,
+    MAX_POLICY_MESSAGES,
+    MAX_POLICY_TEXT,
     PolicyRecord,
     policy_document,
 )
@@ -199,17 +199,17 @@ def test_a_hostile_policy_is_told_within_bounds() -> None:
     document = policy_document(policy, 1.0, refused, lapses)
     assert len(msgspec.json.encode(document)) < LARGEST_ANSWER
     assert (len(document.text), document.text_left_out) == (
-        LONGEST_POLICY_TEXT,
-        len(text) - LONGEST_POLICY_TEXT,
+        MAX_POLICY_TEXT,
+        len(text) - MAX_POLICY_TEXT,
     )
-    assert (len(document.actions), document.more_actions) == (MOST_POLICY_ENTRIES, 200)
-    assert (sum(map(len, document.tiers)), document.more_plugins) == (MOST_POLICY_ENTRIES, 51)
-    assert len(document.warnings) == MOST_POLICY_MESSAGES
+    assert (len(document.actions), document.more_actions) == (MAX_POLICY_ENTRIES, 200)
+    assert (sum(map(len, document.tiers)), document.more_plugins) == (MAX_POLICY_ENTRIES, 51)
+    assert len(document.warnings) == MAX_POLICY_MESSAGES
     assert document.more_warnings > 0
     assert document.refused is not None
-    assert (len(document.refused.errors), document.refused.more_errors) == (MOST_POLICY_MESSAGES, 450)
-    assert len(document.source) == LONGEST_POLICY_MESSAGE
-    assert len(document.set_aside) == MOST_POLICY_ENTRIES
+    assert (len(document.refused.errors), document.refused.more_errors) == (MAX_POLICY_MESSAGES, 450)
+    assert len(document.source) == MAX_POLICY_MESSAGE
+    assert len(document.set_aside) == MAX_POLICY_ENTRIES
     only = load_policy(
         f"actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments:\n{resources}", CATALOG
     )

@@ -16,7 +16,7 @@ from stromboli.engine.decisions import (
     QueueStatus,
 )
 from stromboli.model.job import JobId
-from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD, HeldOrders
+from stromboli.scheduler.writes.held_orders import HOLD, MAX_HOLD, HeldOrders
 from stromboli.scheduler.writes.write_orders import FAILED_BIND, WriteOrder
 from tests.kube.fake_api import Clock
 
@@ -87,7 +87,7 @@ class Held:
 def test_what_somebody_acts_on_is_sent_at_once(decision: Decision) -> None:
     held = Held()
     assert held.add(decision) == [decision]
-    assert held.wait(LONGEST_HOLD) == []
+    assert held.wait(MAX_HOLD) == []
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_a_newer_decision_may_replace_waits_a_moment(decision: Decision) ->
     assert held.wait(HOLD - 0.1) == []
     assert held.wait(0.2) == [decision]
     assert len(held.orders) == 0
-    assert held.wait(LONGEST_HOLD) == []
+    assert held.wait(MAX_HOLD) == []
 
 
 def test_the_status_that_a_controller_waits_for_is_sent_at_once_with_all_that_was_held_of_it() -> None:
@@ -120,7 +120,7 @@ def test_the_status_that_a_controller_waits_for_is_sent_at_once_with_all_that_wa
     (sent,) = held.add(WriteOrder(status("Inqueue"), awaited=True))
     assert isinstance(sent, PodGroupStatus)
     assert (sent.phase, [entry.type for entry in sent.conditions]) == ("Inqueue", ["Unschedulable"])
-    assert held.wait(LONGEST_HOLD) == []
+    assert held.wait(MAX_HOLD) == []
 
 
 def test_news_that_keeps_coming_is_sent_after_a_bound_and_not_each_time() -> None:
@@ -135,7 +135,7 @@ def test_news_that_keeps_coming_is_sent_after_a_bound_and_not_each_time() -> Non
 def test_a_pod_that_was_bound_meanwhile_is_not_told_that_it_waits() -> None:
     held = Held()
     assert held.add(waits("no room"), pod_event("no room"), BIND) == [BIND]
-    assert held.wait(LONGEST_HOLD) == []
+    assert held.wait(MAX_HOLD) == []
 
 
 def test_a_bind_that_failed_is_told_though_the_pod_is_bound_again_at_once() -> None:
@@ -167,7 +167,7 @@ def test_the_status_of_a_gang_that_is_being_bound_waits_until_its_binds_have_com
     held.add(running)
     assert held.wait(HOLD) == [running]
     held.add(status("Inqueue", "Scheduled"))
-    assert held.wait(LONGEST_HOLD) == [status("Inqueue", "Scheduled")]
+    assert held.wait(MAX_HOLD) == [status("Inqueue", "Scheduled")]
 
 
 def test_a_gang_that_really_waits_is_told_once() -> None:
@@ -228,4 +228,4 @@ def test_all_is_released_when_the_process_ends() -> None:
     held.orders.release_all()
     assert len(held.released) == 2
     held.released.clear()
-    assert held.wait(LONGEST_HOLD) == []
+    assert held.wait(MAX_HOLD) == []

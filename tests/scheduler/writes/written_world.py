@@ -20,7 +20,7 @@ from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
-from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD
+from stromboli.scheduler.writes.held_orders import HOLD, MAX_HOLD
 from stromboli.scheduler.writes.write_orders import DecisionOrders
 from stromboli.scheduling_loop import Scheduler
 from stromboli.testing.policy_text import known_extensions, policy_of
@@ -116,7 +116,7 @@ class MemoryServer:
 class WrittenWorld:
     """One scheduler after another on the same server."""
 
-    def __init__(self, hold: tuple[float, float] = (HOLD, LONGEST_HOLD)) -> None:
+    def __init__(self, hold: tuple[float, float] = (HOLD, MAX_HOLD)) -> None:
         self.server = MemoryServer()
         self.clock = Clock(EPOCH + 1000.0)
         self._hold = hold

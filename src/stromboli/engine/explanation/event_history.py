@@ -14,8 +14,8 @@ from stromboli.engine.explanation.quantities import time_text
 if TYPE_CHECKING:
     from stromboli.model.job import Job
 
-MOST_ENTRIES = 50
-LONGEST_TEXT = 2000
+MAX_ENTRIES = 50
+MAX_TEXT = 2000
 """Characters of a message that are kept."""
 WAITS = f"{names.EVENT_UNSCHEDULABLE}: "
 """How entries begin that say why a job waits."""
@@ -63,7 +63,7 @@ def history_of(entries: Iterable[HistoryEntry], dropped: int = 0, leader: str = 
     """The latest entries, the oldest first; what is told twice with the same words and time is told once."""
     once = {(entry.time, entry.text): entry for entry in entries}
     ordered = sorted(once.values(), key=lambda entry: entry.time)
-    left_out = max(0, len(ordered) - MOST_ENTRIES)
+    left_out = max(0, len(ordered) - MAX_ENTRIES)
     return History(entries=ordered[left_out:], dropped=dropped + left_out, leader=leader)
 
 
@@ -87,7 +87,7 @@ def history_of_job(job: Job) -> History:
         for condition in job.group.status.conditions:
             if condition.last_transition_time is not None and condition.message:
                 time = time_text(condition.last_transition_time.timestamp())
-                text = f"{condition.type}: {condition.message[:LONGEST_TEXT]}"
+                text = f"{condition.type}: {condition.message[:MAX_TEXT]}"
                 entries.append(HistoryEntry(time=time, kind="condition", text=text))
     tasks = job.tasks.values()
     for kind, verb, moments in (

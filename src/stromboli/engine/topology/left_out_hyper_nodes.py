@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from stromboli.api.types.scheduling import HyperNodeSpec
     from stromboli.model.topology.hyper_node_tree import HyperNodeTree
 
-MOST_NAMED = 3
-MOST_EXAMINED = 1000
-MOST_EVENTS = 50
+MAX_NAMED = 3
+MAX_EXAMINED = 1000
+MAX_EVENTS = 50
 """Events about HyperNodes in one cycle; those about others follow in the next."""
 _USED = "all problems are resolved: it is part of the tree with all of its members"
 
@@ -24,8 +24,8 @@ _USED = "all problems are resolved: it is part of the tree with all of its membe
 def left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> str:
     """Which HyperNodes of some kind are left out, and why, in a sentence; empty if none are."""
     concerned = _left_out(tree, concerns)
-    sentences = [f"HyperNode {name} is left out ({tree.problems[name]})" for name in concerned[:MOST_NAMED]]
-    if len(concerned) > MOST_NAMED:
+    sentences = [f"HyperNode {name} is left out ({tree.problems[name]})" for name in concerned[:MAX_NAMED]]
+    if len(concerned) > MAX_NAMED:
         sentences.append("others are left out too")
     return ", ".join(sentences)
 
@@ -36,9 +36,9 @@ def without_nodes(tree: HyperNodeTree, limit: int) -> str:
     why = tree.membership.unknown_members
     sentences = [
         f"HyperNode {domain.title} has no nodes ({why.get(domain.name, 'its members have none')})"
-        for domain in empty[:MOST_NAMED]
+        for domain in empty[:MAX_NAMED]
     ]
-    if len(empty) > MOST_NAMED:
+    if len(empty) > MAX_NAMED:
         sentences.append("others have none either")
     return ", ".join(sentences)
 
@@ -46,18 +46,18 @@ def without_nodes(tree: HyperNodeTree, limit: int) -> str:
 def correct_left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> str:
     """`correct HyperNode rack-1, rack-2`: the remedy where HyperNodes of some kind are left out; empty if none are."""
     concerned = _left_out(tree, concerns)
-    more = " and others" if len(concerned) > MOST_NAMED else ""
-    return f"correct HyperNode {', '.join(concerned[:MOST_NAMED])}{more}" if concerned else ""
+    more = " and others" if len(concerned) > MAX_NAMED else ""
+    return f"correct HyperNode {', '.join(concerned[:MAX_NAMED])}{more}" if concerned else ""
 
 
 def _left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> list[str]:
-    declared, examined = tree.membership.declared, islice(tree.problems, MOST_EXAMINED)
+    declared, examined = tree.membership.declared, islice(tree.problems, MAX_EXAMINED)
     return sorted(name for name in examined if concerns(declared[name].spec))
 
 
 def hyper_node_events(tree: HyperNodeTree) -> Iterator[Event]:
     """Events about HyperNodes that are left out, have unknown members or an odd tier, or are well again, each once."""
-    for name in list(islice(tree.unreported, MOST_EVENTS)):
+    for name in list(islice(tree.unreported, MAX_EVENTS)):
         del tree.unreported[name]
         before, now = tree.reported.pop(name, {}), tree.notices(name)
         if now:

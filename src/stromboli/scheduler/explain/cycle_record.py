@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
     from stromboli.scheduler.explain.explain_paths import CycleQuery
 
-MOST_CYCLE_ENTRIES = 500
+MAX_CYCLE_ENTRIES = 500
 """Cycles, or runs of cycles, that are remembered; the oldest is dropped for a new one."""
-MOST_CYCLE_BYTES = 1024 * 1024
+MAX_CYCLE_BYTES = 1024 * 1024
 """Of all entries together, as JSON."""
-LARGEST_CYCLE_ENTRY = 64 * 1024
+MAX_CYCLE_ENTRY = 64 * 1024
 """Bytes of an entry as JSON; a larger one names no decisions."""
-MOST_NAMED_DECISIONS = 64
+MAX_NAMED_DECISIONS = 64
 """Decisions of a cycle that are named."""
-MOST_NAMED_BY_ACTION = 16
+MAX_NAMED_BY_ACTION = 16
 """Of those of one action: what the first one decides must not hide what the others do."""
-LONGEST_NAMED = 512
+MAX_NAMED = 512
 """Characters of a name or a text."""
 _NAMED = frozenset({Bind, Evict, GateRemoval})
 
@@ -67,7 +67,7 @@ class CycleRecord:
         entry = cycle_entry(self._newest + 1, outcome)
         with self._lock:
             self._newest, self._since = entry.number, self._since or entry.time
-            self._ring.add(_bounded(entry), RingBounds(MOST_CYCLE_ENTRIES, MOST_CYCLE_BYTES))
+            self._ring.add(_bounded(entry), RingBounds(MAX_CYCLE_ENTRIES, MAX_CYCLE_BYTES))
 
     def select(self, query: CycleQuery) -> CycleList:
         """The cycles that a query selects; from any thread.
@@ -90,7 +90,7 @@ def cycle_entry(number: int, outcome: Outcome) -> CycleEntry:
     let_in = len(session.admitted) if outcome.lost is None else 0
     decided = let_in + sum(counts[kind] for kind in _NAMED)
     kind: CycleKind = "lost" if outcome.lost is not None else "decided" if decided else "idle"
-    decisions = list(islice(_named(outcome), MOST_NAMED_DECISIONS)) if decided else []
+    decisions = list(islice(_named(outcome), MAX_NAMED_DECISIONS)) if decided else []
     now = session.reads.time
     return CycleEntry(
         number=number,
@@ -156,7 +156,7 @@ def _longer(run: CycleEntry, entry: CycleEntry) -> CycleEntry:
 
 def _bounded(entry: CycleEntry) -> CycleEntry:
     """An entry that is not too large: a larger one names no decisions."""
-    if _size(entry) <= LARGEST_CYCLE_ENTRY:
+    if _size(entry) <= MAX_CYCLE_ENTRY:
         return entry
     return replace(entry, decisions=[], left_out=entry.left_out + len(entry.decisions))
 
@@ -168,7 +168,7 @@ def _named(outcome: Outcome) -> Iterator[CycleDecision]:
     """The first decisions of each action, and of the end of the cycle."""
     session, first, first_let_in = outcome.session, 0, 0
     for action, end, let_in_end in outcome.action_ends:
-        jobs = session.admitted[first_let_in : min(let_in_end, first_let_in + MOST_NAMED_BY_ACTION)]
+        jobs = session.admitted[first_let_in : min(let_in_end, first_let_in + MAX_NAMED_BY_ACTION)]
         yield from (_let_in(job, action) for job in jobs)
         yield from _named_between(session.cluster, outcome.decisions, first, end, action)
         first, first_let_in = end, let_in_end
@@ -179,7 +179,7 @@ def _named_between(
     cluster: Cluster, decisions: Sequence[Decision], first: int, end: int, action: str
 ) -> Iterator[CycleDecision]:
     named = (each for each in islice(decisions, first, end) if type(each) in _NAMED)
-    for decision in islice(named, MOST_NAMED_BY_ACTION):
+    for decision in islice(named, MAX_NAMED_BY_ACTION):
         match decision:
             case Bind():
                 yield _about_pod(cluster, decision, CycleDecision("bound", "", "", action=action))
@@ -232,4 +232,4 @@ def _lost(failure: Failure) -> LostCause:
 
 
 def _text(text: str) -> str:
-    return printable(text[:LONGEST_NAMED])
+    return printable(text[:MAX_NAMED])

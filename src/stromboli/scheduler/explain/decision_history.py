@@ -75,9 +75,9 @@ class DecisionEntry(Struct, frozen=True, gc=False):
     """How often it happened in a row."""
 
 
-MOST_JOBS = 20_000
+MAX_JOBS = 20_000
 """Jobs that are remembered."""
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 """Of all entries together, roughly."""
 FORGOTTEN_AFTER = 900.0
 """Seconds after a job was first seen to be gone."""
@@ -204,7 +204,7 @@ class DecisionHistory:
             if cause is not None:
                 promised = cause.gate == "backfill" and rules.promised(job) is not None
                 kind: EntryKind = "promised" if promised else "waits"
-                self._add(job, DecisionEntry(now, kind, cause.message[:LONGEST_TEXT]))
+                self._add(job, DecisionEntry(now, kind, cause.message[:MAX_TEXT]))
         self.sweep(cluster, now)
 
     def note_failure(self, job: Job, decision: Bind | Evict, why: str, now: float) -> None:
@@ -235,7 +235,7 @@ class DecisionHistory:
 
     def _trim(self) -> None:
         """Forget those that have had no entry for longest; the last is about to have one."""
-        while len(self._records) > MOST_JOBS or (self._bytes > MOST_BYTES and len(self._records) > 1):
+        while len(self._records) > MAX_JOBS or (self._bytes > MAX_BYTES and len(self._records) > 1):
             self._forget(next(iter(self._records)))
 
     def _forget(self, job: JobId) -> None:
@@ -280,15 +280,15 @@ def _job_of(cluster: Cluster, decision: PodDecision) -> Job | None:
 
 def _entry(now: float, kind: EntryKind, decisions: Sequence[PodDecision], text: str = "") -> DecisionEntry:
     """An entry about pods, of which a few are named."""
-    pods = tuple(decision.name for decision in decisions[:MOST_NAMES])
+    pods = tuple(decision.name for decision in decisions[:MAX_NAMES])
     return DecisionEntry(
-        now, kind, text[:LONGEST_TEXT], pods=len(decisions), pod_names=pods, nodes=_nodes(decisions)
+        now, kind, text[:MAX_TEXT], pods=len(decisions), pod_names=pods, nodes=_nodes(decisions)
     )
 
 
 def _nodes(decisions: Iterable[PodDecision]) -> tuple[str, ...]:
     nodes = dict.fromkeys(decision.node for decision in decisions if isinstance(decision, Bind | Evict))
-    return tuple(nodes)[:MOST_NAMES]
+    return tuple(nodes)[:MAX_NAMES]
 
 
 def _job_of_key(cluster: Cluster, key: str) -> Job | None:
@@ -300,13 +300,13 @@ def _job_of_key(cluster: Cluster, key: str) -> Job | None:
 # -- the entries about one job, bounded in number and bytes: the oldest are dropped, and what repeats is counted
 
 
-MOST_JOB_ENTRIES = 40
+MAX_JOB_ENTRIES = 40
 """Of a job; the oldest is dropped for a new one."""
-MOST_JOB_BYTES = 16 * 1024
+MAX_JOB_BYTES = 16 * 1024
 """Of the entries of a job together, as they are counted by `entry_bytes`."""
-LONGEST_TEXT = 1024
+MAX_TEXT = 1024
 """Characters of a text of an entry."""
-MOST_NAMES = 8
+MAX_NAMES = 8
 """Pods or nodes that an entry names."""
 _OVERHEAD = 300
 """Bytes of an entry besides its texts, roughly."""
@@ -332,7 +332,7 @@ class HistoryRecord:
 
     def add(self, entry: DecisionEntry) -> int:
         """Add an entry; by how many bytes the record grows, which may be less than nothing."""
-        return self.ring.add(entry, RingBounds(MOST_JOB_ENTRIES, MOST_JOB_BYTES))
+        return self.ring.add(entry, RingBounds(MAX_JOB_ENTRIES, MAX_JOB_BYTES))
 
 
 def entry_bytes(entry: DecisionEntry) -> int:

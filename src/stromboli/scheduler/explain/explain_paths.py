@@ -20,7 +20,7 @@ NOT_SEEN = "unknown to the scheduler"
 """Ends the refusal if an object is not known, to distinguish it from that of an API server without this path."""
 NO_PATH_RIGHT = "grant access with a ClusterRole that has nonResourceURLs"
 """Ends the refusal if a path takes a right, to distinguish it from that of an API server without this path."""
-LONGEST_PATH = 1024
+MAX_PATH = 1024
 """Characters of a path, before it is decoded."""
 _LONGEST_NUMBER = 15
 """Digits of a number in a query."""
@@ -74,7 +74,7 @@ class Question(NamedTuple):
 
 def parse_path(raw_path: str) -> Question | None:
     """The question of a path as it was sent; None if it is none."""
-    if not raw_path.startswith(PREFIX) or len(raw_path) > LONGEST_PATH:
+    if not raw_path.startswith(PREFIX) or len(raw_path) > MAX_PATH:
         return None
     parts = [unquote(part) for part in raw_path.removeprefix(PREFIX).split("/")]
     kind = RESOURCES.get(parts[0])

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 ANSWER_TIMEOUT = 10.0
 """Seconds within which the cycle's thread has to come to a question."""
-MOST_QUESTIONS = 16
+MAX_QUESTIONS = 16
 """Questions that wait at a time; further ones are refused."""
 REST_FACTOR = 4.0
 """How many times longer than an answer took, with its cycle, the cycle's thread is left alone after it."""
-LONGEST_REST = 5.0
+MAX_REST = 5.0
 """Seconds of such a rest, at most."""
 
 
@@ -66,8 +66,8 @@ class Explanations:
 
     async def answer(self, question: Question) -> LeaderAnswer:
         """What the scheduler knows of an object; `Unavailable` if it cannot be answered now."""
-        if self._waiting >= MOST_QUESTIONS:
-            raise TooManyQuestions(f"{MOST_QUESTIONS} requests are already pending; try again")
+        if self._waiting >= MAX_QUESTIONS:
+            raise TooManyQuestions(f"{MAX_QUESTIONS} requests are already pending; try again")
         self._waiting += 1
         try:
             return await asyncio.wait_for(self._in_turn(question), ANSWER_TIMEOUT)
@@ -88,7 +88,7 @@ class Explanations:
 
             self._seam.to_cycle(call)
             answer, seconds = await asyncio.wrap_future(future)
-            self._rested_at = self._clock() + min(REST_FACTOR * seconds, LONGEST_REST)
+            self._rested_at = self._clock() + min(REST_FACTOR * seconds, MAX_REST)
             return answer
 
     # -- in the cycle's thread

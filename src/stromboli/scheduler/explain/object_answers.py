@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from stromboli.scheduler.explain.decision_history import DecisionHistory
     from stromboli.scheduler.explain.explain_paths import Question
 
-MOST_REMEMBERED_TEXTS = 16
+MAX_REMEMBERED_TEXTS = 16
 """Texts of a plugin about an object."""
-LONGEST_REMEMBERED = 500
+MAX_REMEMBERED = 500
 """Characters of each of them."""
-MOST_PROMISED_NAMES = 5
+MAX_PROMISED_NAMES = 5
 """Nodes or jobs of a promise that are named: as many as in its event."""
 ELSEWHERE = "a job in another namespace"
 """In place of its name, which events do not name either."""
@@ -165,7 +165,7 @@ def _promise(outcome: Outcome, job: Job) -> PromisedStart | None:
     with outcome.session.reporting():
         promise = outcome.session.rules.promised(job)
         if promise is not None:
-            nodes, after = promise.nodes[:MOST_PROMISED_NAMES], promise.after[:MOST_PROMISED_NAMES]
+            nodes, after = promise.nodes[:MAX_PROMISED_NAMES], promise.after[:MAX_PROMISED_NAMES]
             return PromisedStart(promise.start, nodes, after, promise.overdue)
     return None
 
@@ -184,5 +184,5 @@ def _remembered(outcome: Outcome, subject: Job | Queue) -> dict[str, dict[str, s
 
 
 def _bounded(texts: Mapping[str, str]) -> dict[str, str]:
-    shown = list(texts.items())[:MOST_REMEMBERED_TEXTS]
-    return {str(key)[:LONGEST_REMEMBERED]: str(text)[:LONGEST_REMEMBERED] for key, text in shown}
+    shown = list(texts.items())[:MAX_REMEMBERED_TEXTS]
+    return {str(key)[:MAX_REMEMBERED]: str(text)[:MAX_REMEMBERED] for key, text in shown}

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from stromboli.policy.policy import PluginEntry, Policy
     from stromboli.scheduling_loop import RefusedPolicy, Scheduler
 
-LONGEST_POLICY_TEXT = 100_000
+MAX_POLICY_TEXT = 100_000
 """Characters of the text of a policy that are reported."""
-MOST_POLICY_ENTRIES = 100
+MAX_POLICY_ENTRIES = 100
 """Plugins, actions, and orders or scores that are set aside, of each so many."""
-LARGEST_ARGUMENTS = 4096
+MAX_ARGUMENTS = 4096
 """Bytes of the arguments of a plugin or an action as JSON; larger ones are left out."""
-MOST_POLICY_MESSAGES = 50
+MAX_POLICY_MESSAGES = 50
 """Warnings, or errors."""
-LONGEST_POLICY_MESSAGE = 500
+MAX_POLICY_MESSAGE = 500
 """Characters of each of them."""
 HIDDEN = "(hidden)"
 _SECRET = "elasticsearch.password"
@@ -76,28 +76,28 @@ def policy_document(
 ) -> PolicyDocument:
     """The policy in force, and what is wrong with its last edit and its plugins."""
     text = _encodable(_without_secret(policy))
-    actions = policy.actions[:MOST_POLICY_ENTRIES]
+    actions = policy.actions[:MAX_POLICY_ENTRIES]
     tiers = _tiers(policy)
     return PolicyDocument(
         source=_line(policy.source_name),
         loaded=since,
         digest="sha256:" + hashlib.sha256(text.encode()).hexdigest(),
-        text=text[:LONGEST_POLICY_TEXT],
-        text_left_out=max(len(text) - LONGEST_POLICY_TEXT, 0),
+        text=text[:MAX_POLICY_TEXT],
+        text_left_out=max(len(text) - MAX_POLICY_TEXT, 0),
         actions=[_action(name, policy.configurations.get(name)) for name in actions],
         more_actions=len(policy.actions) - len(actions),
         tiers=tiers,
         more_plugins=len(policy.plugins) - sum(map(len, tiers)),
         metrics={
             _line(key): _line(value if key != _SECRET else HIDDEN)
-            for key, value in islice(policy.metrics.items(), MOST_POLICY_ENTRIES)
+            for key, value in islice(policy.metrics.items(), MAX_POLICY_ENTRIES)
         },
         warnings=_messages(policy.warnings, policy.source_name),
-        more_warnings=max(len(policy.warnings) - MOST_POLICY_MESSAGES, 0),
+        more_warnings=max(len(policy.warnings) - MAX_POLICY_MESSAGES, 0),
         refused=_refused(refused) if refused is not None else None,
         set_aside=[
             SetAside(_line(plugin), _line(point), lapse.since, _line(lapse.why))
-            for (plugin, point), lapse in islice(set_aside.items(), MOST_POLICY_ENTRIES)
+            for (plugin, point), lapse in islice(set_aside.items(), MAX_POLICY_ENTRIES)
         ],
     )
 
@@ -113,7 +113,7 @@ def _without_secret(policy: Policy) -> str:
 
 
 def _line(text: str) -> str:
-    return printable(text[:LONGEST_POLICY_MESSAGE])
+    return printable(text[:MAX_POLICY_MESSAGE])
 
 
 def _encodable(text: str) -> str:
@@ -125,8 +125,8 @@ def _encodable(text: str) -> str:
 
 
 def _tiers(policy: Policy) -> list[list[PluginInForce]]:
-    left, tiers = MOST_POLICY_ENTRIES, []
-    for tier in policy.tiers[:MOST_POLICY_ENTRIES]:
+    left, tiers = MAX_POLICY_ENTRIES, []
+    for tier in policy.tiers[:MAX_POLICY_ENTRIES]:
         tiers.append([_plugin(entry) for entry in tier[:left]])
         left -= len(tiers[-1])
     return tiers
@@ -145,7 +145,7 @@ def _action(name: str, arguments: Any) -> ActionInForce:
 def _shown_arguments(arguments: Any) -> tuple[dict[str, Any], bool]:
     """Arguments as JSON has them, and whether they are too long to be reported."""
     plain = _settings(arguments) if is_dataclass(arguments) else {}
-    if len(msgspec.json.encode(plain)) > LARGEST_ARGUMENTS:
+    if len(msgspec.json.encode(plain)) > MAX_ARGUMENTS:
         return {}, True
     return plain, False
 
@@ -184,7 +184,7 @@ def _refused(refused: RefusedPolicy) -> RefusedEdit:
 
 
 def _messages(texts: Iterable[str], source_name: str) -> list[PolicyMessage]:
-    return [_message(text, source_name) for text in islice(texts, MOST_POLICY_MESSAGES)]
+    return [_message(text, source_name) for text in islice(texts, MAX_POLICY_MESSAGES)]
 
 
 def _message(text: str, source_name: str) -> PolicyMessage:

@@ -37,7 +37,7 @@ PATIENCE = 60.0
 
 log = logging.getLogger(__name__)
 
-LONGEST_PAUSE = 30.0
+MAX_PAUSE = 30.0
 """Seconds before a write that keeps failing is tried again, at most."""
 _WITHOUT_EVICTIONS = frozenset({"enqueue", "allocate", "backfill"})
 """The actions to which it makes no difference whether a pod that is bound runs already."""
@@ -100,7 +100,7 @@ class KubernetesWorld:
             self._failures.pop(decision, None)
             return 0.0
         times = self._failures[decision] = self._failures.get(decision, 0) + 1
-        return 0.0 if times == 1 else min(2.0 ** (times - 2), LONGEST_PAUSE)
+        return 0.0 if times == 1 else min(2.0 ** (times - 2), MAX_PAUSE)
 
     # -- while another replica leads
 

@@ -38,7 +38,7 @@ from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import Api, ApiError, NoResponse, Request, is_gone, is_transient
 from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.decision_requests import PodNotBindable, PodWrites, StatusWrites
-from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD, MAX_OBJECTS, Outbox
+from stromboli.scheduler.writes.held_orders import HOLD, MAX_HOLD, MAX_OBJECTS, Outbox
 from stromboli.scheduler.writes.prebind.gang_binds import BindAbandoned, GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.prebinder import PreBinder, failure_of
 from stromboli.scheduler.writes.write_orders import URGENT, WriteFailure, WriteOrder, merge
@@ -67,7 +67,7 @@ class DecisionWriter:
         prebound: Callable[[WriteOrder, float], None] = lambda order, seconds: None,
         scheduler: str = names.SCHEDULER_NAME,
         workers: int = WORKERS,
-        hold: tuple[float, float] = (HOLD, LONGEST_HOLD),
+        hold: tuple[float, float] = (HOLD, MAX_HOLD),
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ):

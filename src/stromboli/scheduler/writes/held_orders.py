@@ -2,7 +2,7 @@
 
 While a gang arrives and is bound, its group and its pods change from cycle to cycle: waiting for pods, admitted, bound,
 one running, all running. Only the last of these states is of use. So statuses, and the reasons why something waits, are
-sent once nothing newer has come for `HOLD` seconds, and after `LONGEST_HOLD` seconds in any case. The status of a gang
+sent once nothing newer has come for `HOLD` seconds, and after `MAX_HOLD` seconds in any case. The status of a gang
 that is being bound is held for that longer time, as its binds come back and make it Running. What is no longer true by
 then is never sent: a pod that was bound meanwhile gets no condition that it waits.
 
@@ -33,7 +33,7 @@ from stromboli.scheduler.writes.write_orders import FAILED_BIND, WriteOrder, mer
 
 HOLD = 1.0
 """Seconds without news of the same kind after which an order is sent."""
-LONGEST_HOLD = 5.0
+MAX_HOLD = 5.0
 """Seconds after which an order is sent though news keeps coming."""
 PORTION = 200
 """Orders that are taken in one turn of the event loop, some milliseconds of it."""
@@ -52,7 +52,7 @@ class Outbox:
         release: Callable[[WriteOrder], None],
         released: Callable[[], int],
         clock: Callable[[], float],
-        hold: tuple[float, float] = (HOLD, LONGEST_HOLD),
+        hold: tuple[float, float] = (HOLD, MAX_HOLD),
     ):
         """`release` takes an order to be sent now; `released` counts objects with orders that are not sent yet."""
         self.dropped = 0
@@ -134,7 +134,7 @@ class HeldOrders:
         self,
         release: Callable[[WriteOrder], None],
         clock: Callable[[], float],
-        hold: tuple[float, float] = (HOLD, LONGEST_HOLD),
+        hold: tuple[float, float] = (HOLD, MAX_HOLD),
     ):
         self._release = release
         self._clock = clock

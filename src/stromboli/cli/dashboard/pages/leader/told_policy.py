@@ -9,10 +9,10 @@ from stromboli.cli.policy.policy_place import PolicyPlace
 from stromboli.engine.catalog import Catalog
 from stromboli.policy.policy import PluginEntry, PolicyError, default_policy, load_policy
 from stromboli.scheduler.explain.policy_document import PolicyDocument
-from stromboli.scheduler.explain.policy_record import LONGEST_POLICY_TEXT, policy_document
+from stromboli.scheduler.explain.policy_record import MAX_POLICY_TEXT, policy_document
 from stromboli.scheduling_loop import RefusedPolicy
 
-TOO_LONG = f"it is longer than {LONGEST_POLICY_TEXT:,} characters, and is not read here"
+TOO_LONG = f"it is longer than {MAX_POLICY_TEXT:,} characters, and is not read here"
 
 
 def kept_document(place: PolicyPlace, catalog: Catalog, now: float) -> PolicyDocument:
@@ -20,7 +20,7 @@ def kept_document(place: PolicyPlace, catalog: Catalog, now: float) -> PolicyDoc
     if not place.text.strip():
         return policy_document(default_policy(catalog), 0.0, None, {})
     try:
-        if len(place.text) > LONGEST_POLICY_TEXT:
+        if len(place.text) > MAX_POLICY_TEXT:
             raise PolicyError((f"{place.origin}: {TOO_LONG}",))
         policy = load_policy(place.text, catalog, place.origin, lenient=True)
     except PolicyError as error:
