@@ -56,13 +56,6 @@ INSTALLED = {
 """Of the manifests all but the pods and what is around them."""
 
 
-def _established(crd: Any) -> bool:
-    conditions = crd.get("status", {}).get("conditions") or ()
-    return any(
-        condition["type"] == "Established" and condition["status"] == "True" for condition in conditions
-    )
-
-
 class Controlling:
     """One `stromboli controllers`, running."""
 
@@ -117,7 +110,7 @@ class ControllerCluster:
         crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         for crd in build(DEPLOY / "crds"):
             self.plane.request("POST", crds, crd)
-        self.wait(lambda: all(map(_established, self._listed(crds))), "the CRDs to be established")
+        self.plane.wait_established()
         self.plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
         self.install_rights()
         for name in ("root", "default"):
@@ -136,10 +129,6 @@ class ControllerCluster:
                 self.plane.request("POST", INSTALLED[manifest["kind"]].format(space), manifest)
         token = self.plane.token_for(SPACE, "stromboli-controllers")
         (self.folder / "controllers.kubeconfig").write_text(json.dumps(self.plane.config_for(token)))
-
-    def _listed(self, path: str) -> list[Any]:
-        items: list[Any] = json.loads(self.plane.request("GET", path))["items"]
-        return items
 
     def start(self, *flags: str, wait: bool = True, server: str = "") -> Controlling:
         """One more of them; `server` where something lies between it and the API server."""

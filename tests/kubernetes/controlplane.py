@@ -182,7 +182,7 @@ class ControlPlane:
         self.wait_established()
 
     def wait_established(self) -> None:
-        """Wait until all CRDs are served; `kubectl wait` fails on one that has no condition yet."""
+        """Wait until all CRDs are served and can be watched; `kubectl wait` fails on one that has no condition yet."""
 
         def established() -> bool:
             listed = json.loads(self.request("GET", CRDS_PATH))["items"]
@@ -190,9 +190,20 @@ class ControlPlane:
             return all(
                 ("Established", "True") in [(one["type"], one["status"]) for one in each]
                 for each in conditions
-            )
+            ) and all(self._is_cached(definition["spec"]) for definition in listed)
 
         self.wait(established, "the CRDs to be established")
+
+    def _is_cached(self, spec: Any) -> bool:
+        """Whether the API server has filled its cache of a kind; until then it refuses watches with 429."""
+        version = next(version["name"] for version in spec["versions"] if version["served"])
+        path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}?resourceVersion=0&limit=1"
+        try:
+            self.request("GET", path)
+        except urllib.error.HTTPError as error:
+            with error:
+                return False
+        return True
 
     def token_for(self, namespace: str, account: str) -> str:
         """A service account's token; the account must exist."""

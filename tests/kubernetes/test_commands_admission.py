@@ -30,14 +30,16 @@ def test_a_closing_queue_cannot_be_changed_and_the_way_out_is_told(cluster: Comm
 
 @pytest.mark.smoke
 def test_shares_that_do_not_fit_into_the_parent_are_refused_with_the_reason(cluster: CommandCluster) -> None:
-    cluster.output("queue", "create", "narrow", "deserved=cpu=4")
+    cluster.output("queue", "create", "narrow-parent", "deserved=cpu=4")
     for dry_run in ((), ("--dry-run=server",)):
-        refused = cluster.run("queue", "create", "wide", "--parent=narrow", "--deserved=cpu=8", *dry_run)
+        refused = cluster.run(
+            "queue", "create", "wide-child", "--parent=narrow-parent", "--deserved=cpu=8", *dry_run
+        )
         assert refused.exit_code == 1
         assert "sum of children's deserved" in refused.stderr
-    assert "wide" not in cluster.names("queues")
+    assert "wide-child" not in cluster.names("queues")
     assert cluster.output(
-        "queue", "create", "wide", "--parent=narrow", "--deserved=cpu=8", "--dry-run=client"
+        "queue", "create", "wide-child", "--parent=narrow-parent", "--deserved=cpu=8", "--dry-run=client"
     )
 
 

@@ -87,8 +87,15 @@ def test_a_queue_is_closed_and_opened_by_commands_with_its_children(
     for name, parent in (("team", "root"), ("one", "team"), ("two", "team")):
         cluster.make("queues", {"metadata": {"name": name}, "spec": {"weight": 1, "parent": parent}})
     cluster.wait(lambda: {cluster.state(name) for name in ("team", "one", "two")} == {"Open"}, "open queues")
-    group = {"metadata": {"name": "g"}, "spec": {"minMember": 1, "queue": "one"}}
+    group = {
+        "metadata": {"name": "g"},
+        "spec": {"minMember": 1, "queue": "one"},
+        "status": {"phase": "Inqueue"},
+    }
     cluster.make("podgroups", group, space)
+    (runner,) = (runner for runner in cluster.runners if runner.process.poll() is None)
+    counted = 'volcano_queue_pod_group_inqueue_count{queue_name="one"} 1.0'
+    cluster.wait(lambda: counted in runner.get("/metrics")[1], "the controller to count the group")
     cluster.command("CloseQueue", "two")
     cluster.wait(lambda: cluster.state("two") == "Closed", "the second to close")
     cluster.command("CloseQueue", "team")
