@@ -178,6 +178,9 @@ def test_jobs_are_suspended_and_resumed_and_awaited(cluster: CommandCluster, spa
     with cluster.meanwhile(lambda: start_again(cluster, "one", space)):
         assert cluster.output("job", "resume", "one", *waiting) == "job.batch.volcano.sh/one resumed\n"
     cluster.wait_phase("one", space, "Running")
+    running = cluster.run("job", "resume", "one", "-n", space)
+    assert (running.exit_code, running.stdout) == (1, ""), running.output
+    assert "one is Running: only a suspended job can be resumed" in running.stderr
     late = cluster.run("job", "wait", "two", "--for=running", "--timeout", "1s", "-n", space)
     assert (late.exit_code, "after 1 s it is still not so" in late.stderr) == (124, True), late.output
 

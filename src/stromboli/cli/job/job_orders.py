@@ -29,14 +29,14 @@ RESUMPTION = JobOrder("ResumeJob", "resumed", "running")
 
 
 def check_order(job: Manifest, order: JobOrder) -> str:
-    """Why an order changes nothing, empty if it does; `ClusterError` if it cannot be carried out."""
+    """Why an order changes nothing, empty if it does; `ClusterError` if it cannot be executed."""
     name, phase = full_name(JOBS, name_of(job)), phase_of(job)
     if phase in FINISHED:
         raise ClusterError(f"{name} is {phase}: a job that has ended cannot be {order.verb}")
     if order is SUSPENSION and phase in SUSPENDED:
         return f"{name} is {phase} already"
     if order is RESUMPTION and phase not in SUSPENDED:
-        return f"{name} is {phase or 'Pending'}: only a suspended job can be resumed"
+        raise ClusterError(f"{name} is {phase or 'Pending'}: only a suspended job can be resumed")
     return ""
 
 

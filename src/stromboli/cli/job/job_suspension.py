@@ -93,9 +93,9 @@ async def _command(
 
 
 async def _send(session: ClusterSession, job: Manifest, order: JobOrder, dry_run: DryRun) -> bool:
-    """Whether the command has been given; an error if it cannot be carried out."""
+    """Whether the job is suspended or resumed, or will be; an error if it cannot be."""
     if note := check_order(job, order):
         print_note(shown(note))
-    if dry_run is not DryRun.CLIENT:
+    elif dry_run is not DryRun.CLIENT:
         await send_order(session, job, order, dry_run is DryRun.SERVER)
     return True
