@@ -317,6 +317,27 @@ def test_lists_go_on_with_what_changes(cluster: CommandCluster, space: str) -> N
         assert any(line.split()[:4] == ["first", "Running", "default", "2/2"] for line in lines)
 
 
+def test_a_list_that_begins_empty_has_a_header_and_the_reasons_of_now(
+    cluster: CommandCluster, space: str
+) -> None:
+    with cluster.watching("job", "list", "-n", space, "-w", "-o", "wide") as lines:
+        submit(cluster, space, job_manifest("first"))
+        assert next(lines).split()[:2] == ["NAME", "STATUS"]
+        assert next(lines).split()[0] == "first"
+        cluster.wait_phase("first", space, "Pending")
+        name = f"first-{cluster.read('jobs', 'first', space)['metadata']['uid']}"
+        cluster.wait(lambda: cluster.read("podgroups", name, space), "the PodGroup")
+        condition = {
+            "type": "Unschedulable",
+            "status": "True",
+            "reason": "NotEnough",
+            "message": "no GPU is free",
+        }
+        cluster.patch("podgroups", name, {"status": {"phase": "Pending", "conditions": [condition]}}, space)
+        cluster.patch("jobs", "first", {"metadata": {"labels": {"changed": "yes"}}}, space)
+        assert any("no GPU is free" in line for line in lines)
+
+
 def test_names_are_completed_from_the_cluster(cluster: CommandCluster, space: str) -> None:
     submit(cluster, space, job_manifest("train-a"), job_manifest("train-b"), job_manifest("other"))
     env = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
@@ -158,13 +158,17 @@ async def show_list(
     labels: str = "",
     fields: str = "",
     keep: Callable[[Manifest], bool] = lambda _: True,
+    prepare: Callable[[Manifest], Awaitable[None]] | None = None,
 ) -> None:
-    """List and show objects; with `watch` go on with every change, until interrupted."""
+    """List and show objects; with `watch` go on with every change, until interrupted.
+
+    `prepare` reads again what the columns need beside an object, before its change is shown.
+    """
     listed = await session.list(resource, labels=labels, fields=fields)
     items = [item for item in listed.items if keep(item)]
     print_list(session, resource, items, columns, output)
     if watch:
-        await _show_changes(session, resource, columns, output, listed, labels, fields, keep)
+        await _show_changes(session, resource, columns, output, listed, labels, fields, keep, prepare)
 
 
 async def _show_changes(
@@ -176,20 +180,27 @@ async def _show_changes(
     labels: str,
     fields: str,
     keep: Callable[[Manifest], bool],
+    prepare: Callable[[Manifest], Awaitable[None]] | None,
 ) -> None:
-    """A row, document or name for each change."""
+    """A row, document or name for each change; the header before the first row, unless the list had it."""
     from stromboli.cli.cluster.lasting_watch import lasting_changes
 
     chosen = _chosen(session, resource, columns, output)
+    titles = [column.title for column in chosen]
     rows = [[cell(column.value(item)) for column in chosen] for item in listed.items if keep(item)]
-    widths = [max(map(len, texts)) for texts in zip([column.title for column in chosen], *rows, strict=True)]
+    widths = [max(map(len, texts)) for texts in zip(titles, *rows, strict=True)]
+    has_header = bool(rows)
     async for change in lasting_changes(session, resource, listed.version, labels=labels, fields=fields):
         if not keep(change.object):
             continue
         if output in (ObjectFormat.TABLE, ObjectFormat.WIDE):
+            if prepare is not None:
+                await prepare(change.object)
             row = [cell(column.value(change.object)) for column in chosen]
             widths = [max(size, len(text)) for size, text in zip(widths, row, strict=True)]
-            typer.echo(table_lines((), [row], widths)[0])
+            for line in table_lines((), [row] if has_header else [titles, row], widths):
+                typer.echo(line)
+            has_header = True
         else:
             print_document(resource, change.object, output)
         sys.stdout.flush()

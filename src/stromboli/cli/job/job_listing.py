@@ -10,13 +10,14 @@ import typer
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.change_options import report_changes
 from stromboli.cli.cluster.chosen_objects import Failures, chosen, plain_name
-from stromboli.cli.cluster.cluster_kinds import JOBS, POD_GROUPS, QUEUES, Manifest, name_of
+from stromboli.cli.cluster.cluster_kinds import JOBS, POD_GROUPS, QUEUES, Manifest, name_of, namespace_of
 from stromboli.cli.cluster.name_completion import completes
 from stromboli.cli.cluster.object_output import OUTPUT, SELECTOR, WATCH, ObjectFormat, print_list, show_list
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.cluster.readable_parts import ReadableParts
-from stromboli.cli.job.job_columns import job_columns, queue_of, shown_phase
+from stromboli.cli.job.job_columns import group_name, job_columns, queue_of, shown_phase
 from stromboli.cli.job.job_names import JOB_NAMES, PHASES
+from stromboli.kube.request import ApiError
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
@@ -58,7 +59,19 @@ async def list_jobs(
     """
     keep = _filter(queue, phase)
     groups = await _groups(session, None) if output is ObjectFormat.WIDE else {}
-    await show_list(session, JOBS, job_columns(groups), output, watch, selector, keep=keep)
+
+    async def read_group(job: Manifest) -> None:
+        """So that the reason is that of now; none for users who may not read PodGroups."""
+        name = group_name(job)
+        try:
+            group = await session.find(POD_GROUPS, name, namespace_of(job))
+        except ApiError:
+            group = None
+        groups.pop(name, None)
+        groups.update({} if group is None else {name: group})
+
+    prepare = read_group if output is ObjectFormat.WIDE else None
+    await show_list(session, JOBS, job_columns(groups), output, watch, selector, keep=keep, prepare=prepare)
 
 
 def _filter(queue: str, phases: list[str]) -> Callable[[Manifest], bool]:
