@@ -21,7 +21,7 @@ EVERY_FIELD = (
         "cpu=8,memory=32Gi",
     ),
     *("--guarantee", "cpu=2", "--parent", "root", "--priority", "5", "--reclaimable", "false"),
-    *("--dequeue-strategy", "fifo", "--type", "training", "--affinity-required", "fast"),
+    *("--dequeue-strategy", "traverse", "--type", "training", "--affinity-required", "fast"),
     *("--affinity-preferred", "a,b", "--anti-affinity-required", "old", "--anti-affinity-preferred", "slow"),
 )
 
@@ -73,7 +73,7 @@ def test_a_queue_is_created_with_every_field_and_is_open_then(cluster: CommandCl
         "parent": "root",
         "priority": 5,
         "reclaimable": False,
-        "dequeueStrategy": "fifo",
+        "dequeueStrategy": "traverse",
         "type": "training",
         "affinity": {
             "nodeGroupAffinity": {required: ["fast"], preferred: ["a", "b"]},

@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.cluster_errors import ClusterError
-from stromboli.cli.job.task_scaling import scaling_of
+from stromboli.cli.job.task_scaling import position_of, scaling_of
 
 
 def job(*tasks: dict[str, Any], minimum: int | None = None) -> dict[str, Any]:
@@ -63,3 +63,9 @@ def test_partitions_cannot_be_scaled() -> None:
 
 def test_nothing_changes_where_the_number_is_the_same() -> None:
     assert scaling_of(job(task("worker", 4), minimum=4), 0, 4, None, None).text == "nothing changes"
+
+
+def test_a_job_without_tasks_cannot_be_scaled() -> None:
+    for name in ("", "worker"):
+        with pytest.raises(Usage, match=r"train has no tasks$"):
+            position_of(job(), name)

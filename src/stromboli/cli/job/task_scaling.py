@@ -34,9 +34,12 @@ def position_of(job: Manifest, task: str) -> int:
     if not task and len(known) == 1:
         return 0
     if task not in known or not task:
-        listed = ", ".join(filter(None, known)) or "none"
+        name = full_name(JOBS, name_of(job))
+        if not known:
+            raise Usage(shown(f"{name} has no tasks"))
         problem = f"has no task {task}" if task else "has several tasks: --task says which"
-        raise Usage(shown(f"{full_name(JOBS, name_of(job))} {problem}; its tasks are {listed}"))
+        listed = ", ".join(filter(None, known)) or "without names"
+        raise Usage(shown(f"{name} {problem}; its tasks are {listed}"))
     return known.index(task)
 
 

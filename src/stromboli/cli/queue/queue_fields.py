@@ -13,7 +13,7 @@ from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.cluster_kinds import Manifest
 
 Path = tuple[str, ...]
-STRATEGIES = ("fifo", "traverse")
+TRAVERSE = "traverse"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 LARGEST_WEIGHT = 65535
@@ -49,8 +49,9 @@ def _name(field: str, text: str) -> str:
 
 
 def _strategy(field: str, text: str) -> str:
-    if text not in STRATEGIES:
-        raise _bad(field, text, f"must be {' or '.join(STRATEGIES)}")
+    if text != TRAVERSE:
+        why = "the scheduler does not implement it; " if text == "fifo" else ""
+        raise _bad(field, text, f"{why}must be {TRAVERSE}")
     return text
 
 
@@ -127,8 +128,8 @@ FIELDS: dict[str, QueueField] = {
     "dequeueStrategy": QueueField(
         ("dequeueStrategy",),
         _strategy,
-        "fifo|traverse",
-        "fifo: its first job holds up the others; traverse: it does not.",
+        TRAVERSE,
+        "traverse: a job that cannot start does not hold up the jobs after it. fifo is not implemented.",
     ),
     "type": QueueField(("type",), _text, "TEXT", "A name for its kind, which some plugins read."),
     "affinity.required": QueueField(

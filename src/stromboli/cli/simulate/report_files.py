@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,8 +42,19 @@ def check_files(*paths: Path | None) -> None:
             raise Usage(f"{path}: this is a folder; give the name of a file")
 
 
+def check_folders(*paths: Path | None) -> None:
+    """Refuse folders that could not be created once the work is done."""
+    for path in paths:
+        existing = next((each for each in (path, *path.parents) if each.exists()), path) if path else None
+        if existing is not None and not existing.is_dir():
+            raise Usage(f"{path}: {existing} is a file; give the name of a folder")
+        if existing is not None and not os.access(existing, os.W_OK):
+            raise Usage(f"{path}: cannot be written: {existing} is read-only for this user")
+
+
 def check_plots(folder: Path | None) -> None:
-    """Refuse plots where nothing can draw them."""
+    """Refuse plots where nothing can draw or keep them."""
+    check_folders(folder)
     if folder is not None and find_spec("matplotlib") is None:
         raise Usage("--plots needs matplotlib, which is not installed: pip install matplotlib")
 

@@ -16,6 +16,7 @@ from stromboli.cli.simulate.report_files import (
     REPORT,
     PlotFormat,
     check_files,
+    check_folders,
     check_plots,
 )
 from stromboli.cli.simulate.simulate_options import Backfill, CycleMode, Score, Sequence, SimulateOptions
@@ -99,6 +100,7 @@ def simulate(
         plot_format,
     )
     check_files(save, report)
+    check_folders(csv)
     check_plots(plots)
     for name, number in (("--period", period), ("--load", load or 0.0)):
         if not math.isfinite(number):
