@@ -78,7 +78,7 @@ def test_a_page_is_written(run, records):
         (["{0}", "--confidence", "2"], "it lies between 0.5 and 1"),
         (["{0}", "--report", "{0}/missing/page.html"], "page.html: there is no folder"),
         (["{0}", "--report", "{0}"], "this is a folder; give the name of a file"),
-        (["{0}", "--plots", "{0}/tight-1.json"], "tight-1.json: cannot be written: File exists"),
+        (["{0}", "--plots", "{0}/tight-1.json"], "tight-1.json: this is a file; give the name of a folder"),
     ],
 )
 def test_what_cannot_be_compared_is_told_in_a_sentence(run, records, arguments, words):

@@ -47,7 +47,7 @@ def check_folders(*paths: Path | None) -> None:
     for path in paths:
         existing = next((each for each in (path, *path.parents) if each.exists()), path) if path else None
         if existing is not None and not existing.is_dir():
-            raise Usage(f"{path}: {existing} is a file; give the name of a folder")
+            raise Usage(f"{existing}: this is a file; give the name of a folder")
         if existing is not None and not os.access(existing, os.W_OK):
             raise Usage(f"{path}: cannot be written: {existing} is read-only for this user")
 
