@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEV := .venv/.dev
 MEASURE := .venv/.measure
-PIP := --disable-pip-version-check
+PIP := -q --disable-pip-version-check
 PYTEST := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder
 # Compiled modules are kept, whatever the environment says: tests start many processes, each with all imports.
 export PYTHONDONTWRITEBYTECODE :=
@@ -19,15 +19,15 @@ dev: $(DEV)  ## Add to .venv what tests, checks and benchmarks need
 
 $(INSTALLED): pyproject.toml requirements.lock requirements-build.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Stromboli needs Python 3.11 or newer")'
-	@echo "Preparing .venv: some packages are fetched, once. This takes half a minute or so."
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Preparing .venv: some packages are fetched, once. This takes about a minute."
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install $(PIP) --require-hashes -r requirements.lock -r requirements-build.lock
 	$(BIN)/python -m pip install $(PIP) --no-deps --no-build-isolation -e .
 	$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(DEV): $(INSTALLED) requirements-dev.lock
-	@echo "Adding what tests and checks need to .venv, once."
+	@echo "Adding what tests and checks need to .venv, once. This takes about a minute."
 	$(BIN)/python -m pip install $(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
 

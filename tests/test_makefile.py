@@ -1,7 +1,10 @@
 """What the targets of the Makefile do, as `make -n` tells it, and that the lock files agree."""
 
+import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,8 +24,46 @@ def test_the_demo_installs_what_it_needs_and_says_what_it_does() -> None:
     assert "-r requirements.lock" in commands
     assert "requirements-dev.lock" not in commands
     assert commands.index("Preparing .venv") < commands.index("pip install")
-    assert "--quiet" not in commands
+    installations = [line for line in commands.splitlines() if "pip install" in line]
+    assert len(installations) == 2
+    assert all("pip install -q " in line for line in installations)
     assert commands.splitlines()[-1].endswith("stromboli demo")
+
+
+STUB = """\
+#!/bin/sh
+if [ "$*" = "-m venv .venv" ]; then
+    mkdir -p .venv/bin
+    rm -f .venv/bin/python
+    cp "$0" .venv/bin/python
+fi
+echo "$*" >> calls
+"""
+"""Stands in for Python: notes its arguments, and makes an environment of itself."""
+
+
+@pytest.mark.programs("make")
+@pytest.mark.parametrize("present", ["nothing", "an environment without pip", "a broken interpreter", "pip"])
+def test_an_environment_without_a_working_pip_is_made_again(tmp_path: Path, present: str) -> None:
+    for file in ("Makefile", "pyproject.toml", "requirements.lock", "requirements-build.lock"):
+        shutil.copy(ROOT / file, tmp_path)
+    stub = tmp_path / "stub"
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+    if present == "an environment without pip":
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=tmp_path, check=True)
+    elif present == "a broken interpreter":
+        (tmp_path / ".venv" / "bin").mkdir(parents=True)
+        (tmp_path / ".venv" / "bin" / "python").symlink_to(tmp_path / "uninstalled")
+    elif present == "pip":
+        subprocess.run([stub, "-m", "venv", ".venv"], cwd=tmp_path, check=True)
+        (tmp_path / "calls").unlink()
+    environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+    subprocess.run(["make", "install", "PYTHON=./stub"], cwd=tmp_path, env=environment, check=True)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert ("-m venv .venv" in calls) is (present != "pip")
+    assert sum("pip install" in call for call in calls) == 2
+    assert (tmp_path / ".venv" / ".installed").exists()
 
 
 @pytest.mark.programs("make")
