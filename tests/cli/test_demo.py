@@ -21,6 +21,7 @@ from stromboli.cli.demo.frame import Frame
 from stromboli.embedded.nodes.node_annotations import RUN_TIME
 
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+ENVIRONMENT.pop("KUBECONFIG", None)
 """Where `stromboli` is a command, as after an installation."""
 
 
@@ -38,12 +39,13 @@ def test_the_demo_shows_its_four_rules(tmp_path: Path) -> None:
     output = done.stdout
     assert done.stderr == ""
     assert "sweep starts: 12 pods" in output
-    assert "sweep loses 4 pods: borrowed GPUs go back, for train (reclaim)" in output
+    assert "sweep loses 4 pods: borrowed GPUs go back, for train (action reclaim)" in output
     assert "train starts: 2 pods together" in output
-    assert "nightly loses 1 pod: incident is more urgent (preempt)" in output
+    assert "nightly loses 1 pod: incident is more urgent (action preempt)" in output
     assert "sweep restarts 4 pods that it lost" in output
     assert "nightly restarts 1 pod that it lost" in output
     assert re.search(r"model waits: it needs 16 idle GPUs at once, and only \d+ are idle", output)
+    assert output.index("sweep restarts 4 pods") < output.index("4. All or nothing: ")
     assert output.index("model waits: ") < output.index("model starts: 4 pods together")
     assert "Research used up to 24 GPUs: its own 16 and 8 borrowed." in output
     assert "3 of 3 gangs always ran with all their pods" in output
@@ -132,7 +134,7 @@ def test_the_chronicle_reports_changes() -> None:
     assert messages(7, both) == ["gang starts: 2 pods together on 1 machine"]
     evicted = [pod("gang-w-0"), pod("gang-w-1", "Pending", "")]
     assert messages(8, evicted, events=[EVICTED]) == [
-        "gang loses 1 pod: borrowed GPUs go back, for other (reclaim)"
+        "gang loses 1 pod: borrowed GPUs go back, for other (action reclaim)"
     ]
     assert messages(9, both, events=[EVICTED]) == ["gang restarts 1 pod that it lost"]
     done = [pod("gang-w-0", "Succeeded"), pod("gang-w-1", "Succeeded")]
@@ -142,6 +144,41 @@ def test_the_chronicle_reports_changes() -> None:
     assert "0 of 1 gangs always ran with all their pods, never with only a part." in shown(
         view.summary(chronicle)
     )
+
+
+def test_a_chapter_waits_until_the_pods_that_a_job_lost_run_again() -> None:
+    chronicle = Chronicle()
+    both, jobs = [pod("gang-w-0"), pod("gang-w-1")], [job("gang", 2, 2), job("other", 1, 1, namespace="b")]
+    evicted = [pod("gang-w-0"), pod("gang-w-1", "Pending", "")]
+    chapter = story.Chapter(0, "", "", after="a/gang", restarted="a/gang")
+    due = [chronicle.is_due(chapter)]
+    for pods, events in ((both, []), (evicted, [EVICTED]), (both, [EVICTED])):
+        chronicle.update(frame.build_frame([node("n1")], pods, jobs, QUEUES, events), 0)
+        due.append(chronicle.is_due(chapter))
+    assert due == [False, False, False, True]
+    assert Chronicle().is_due(story.CHAPTERS[0])
+
+
+def test_the_last_chapter_waits_until_too_few_gpus_are_idle() -> None:
+    assert story.CHAPTERS[-1].restarted == "research/sweep"
+
+
+def test_the_end_fits_60_columns() -> None:
+    _, chronicle = crowded_frame()
+    for record in chronicle.jobs.values():
+        record.started, record.finished = 10, 45
+    chronicle.jobs["a/nightly"].evicted["incident"] = 1
+    table = shown(view.summary(chronicle))[2:8]
+    assert [line.split()[0] for line in table] == ["Job", "sweep", "nightly", "train", "incident", "model"]
+    assert max(map(len, table)) <= 60
+
+
+def test_the_last_screen_names_a_kubeconfig_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/stromboli")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    assert len(shown(view.next_steps())) == 4
+    monkeypatch.setenv("KUBECONFIG", "/home/ann/.kube/config")
+    assert "KUBECONFIG is set: the last two use that cluster" in " ".join(shown(view.next_steps()))
 
 
 def test_a_gang_that_waits_needs_more_gpus_than_are_idle() -> None:
@@ -273,7 +310,7 @@ def test_on_a_real_terminal_each_frame_fits_80_columns_and_24_lines(tmp_path: Pa
             environment.pop(name, None)
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         os.chdir(tmp_path)
-        os.execve(sys.executable, [sys.executable, "-m", "stromboli", "demo", "--speed", "4"], environment)
+        os.execve(sys.executable, [sys.executable, "-m", "stromboli", "demo", "--speed", "2"], environment)
     output = b"".join(iter(lambda: read(terminal), b"")).decode()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, output
     frames = [PLAIN.sub("", part).strip("\r\n") for part in REDRAWN.split(output)]

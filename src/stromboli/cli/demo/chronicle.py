@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from stromboli.api.wait_messages import headline
 from stromboli.cli.demo.frame import Frame, JobState, QueueState
+from stromboli.cli.demo.story import Chapter
 
 _EXPLANATIONS = {
-    "reclaim": "borrowed GPUs go back, for {} (reclaim)",
-    "preempt": "{} is more urgent (preempt)",
+    "reclaim": "borrowed GPUs go back, for {} (action reclaim)",
+    "preempt": "{} is more urgent (action preempt)",
 }
 REPORT_WAIT_AFTER = 1.5
-"""Seconds that a job waits before a message gives the reason."""
+"""Seconds that a job waits before a message gives the reason, at speed 1."""
 
 
 @dataclass(slots=True)
@@ -46,14 +47,26 @@ class Chronicle:
     """What is known from all frames so far."""
 
     jobs: dict[str, JobRecord] = field(default_factory=dict)
+    report_wait_after: float = REPORT_WAIT_AFTER
     peaks: dict[str, QueueState] = field(default_factory=dict)
     """Each queue when it used the most GPUs."""
     _evicted: set[str] = field(default_factory=set)
     _ran: set[str] = field(default_factory=set)
 
+    def is_due(self, chapter: Chapter) -> bool:
+        """Return whether everything happened that must happen before a chapter."""
+        return self.has_run(chapter.after) and self.has_restarted(chapter.restarted)
+
     def has_run(self, job: str) -> bool:
         """Whether all pods of a job ran at once; true for no job."""
         return not job or job in self._ran
+
+    def has_restarted(self, job: str) -> bool:
+        """Whether a job lost pods and all of them run again; true for no job."""
+        if not job:
+            return True
+        record = self.jobs.get(job)
+        return record is not None and bool(record.evicted) and not record.restarting
 
     def update(self, frame: Frame, now: float) -> list[str]:
         """Return messages about the changes since the last frame."""
@@ -76,7 +89,7 @@ class Chronicle:
                 on = f"{machines} machine{'s' * (machines > 1)}"
                 return [f"{short} starts: {pods_text(job.running)}{together} on {on}"]
             reason = next((pod.reason for pod in job.pods if pod.reason), "")
-            if reason and not record.wait_reported and now - record.submitted > REPORT_WAIT_AFTER:
+            if reason and not record.wait_reported and now - record.submitted > self.report_wait_after:
                 record.wait_reported = True
                 return [f"{short} waits: {_missing_gpus(job, frame) or headline(reason)}"]
         elif record.finished is None:

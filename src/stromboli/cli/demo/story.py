@@ -22,12 +22,15 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A file, the second at which it is submitted, the text about it, and the job that must run before."""
+    """A file, the second at which it is submitted at the earliest, the text about it, and what must happen before."""
 
     at: float
     file: str
     text: str
     after: str = ""
+    """The job of which all pods must have run at once."""
+    restarted: str = ""
+    """The job that must have lost pods and restarted them."""
 
 
 CHAPTERS = (
@@ -40,8 +43,8 @@ Each team owns half of the GPUs. The teams submit jobs. A job consists of
 pods: copies of one program, each with its own GPUs. The scheduler decides
 when and where they run. Watch four of its rules at work:
   1. A team may borrow GPUs that the other team leaves idle.
-  2. Borrowed GPUs go back when their owner needs them.
-  3. Urgent jobs come first.
+  2. Borrowed GPUs go back when their owner needs them: the action reclaim.
+  3. Urgent jobs come first: the action preempt.
   4. A gang (a job whose pods start together or not at all) never starts
      with only a part of its pods.""",
     ),
@@ -77,6 +80,8 @@ when and where they run. Watch four of its rules at work:
         "4. All or nothing: research submits model, a gang of 4 pods with 4 GPUs each. It needs 16 idle "
         "GPUs at once. With fewer it waits, and takes none of them.",
         "production/incident",
+        # The restarted pods leave fewer than 16 GPUs idle; the moment before, model could start at once.
+        restarted="research/sweep",
     ),
 )
 

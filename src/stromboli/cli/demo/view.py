@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import textwrap
@@ -198,7 +199,7 @@ def _state(job: JobState, record: JobRecord) -> Text:
 
 def summary(chronicle: Chronicle) -> RenderableType:
     """Render the history of each job, and what became of the rules."""
-    rows = [("Job", "Team", "Waited", "Finished", "Pods lost, then restarted")]
+    rows = [("Job", "Team", "Waited", "Finished", "Lost and restarted")]
     for record in chronicle.jobs.values():
         lost = ", ".join(f"{count} for {job}" for job, count in record.evicted.items()) or "none"
         if record.restarting:
@@ -206,7 +207,8 @@ def summary(chronicle: Chronicle) -> RenderableType:
         waited = "-" if record.started is None else f"{record.started - record.submitted:.0f} s"
         finished = "not yet" if record.finished is None else f"at {record.finished:.0f} s"
         rows.append((record.short_name, record.queue, waited, finished, lost))
-    head, *lines = (f"{row[0]:{_NAME}}{row[1]:{_TEAM}}{row[2]:9}{row[3]:11}{row[4]}" for row in rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    head, *lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     results = [
         f"{peak.name.capitalize()} used up to {peak.used} GPUs: its own {peak.own} and {peak.used - peak.own} borrowed."
         for peak in chronicle.peaks.values()
@@ -237,7 +239,9 @@ def next_steps() -> RenderableType:
         Text(f"  {f'{program} {command}':{width}}", "bold").append(purpose, "not bold")
         for command, purpose in steps
     ]
-    return Group(Text("Try next, the last two in a second terminal:"), *lines)
+    other = "KUBECONFIG is set: the last two use that cluster instead of yours unless you unset it."
+    notes = [Text(other)] if os.environ.get("KUBECONFIG") else []
+    return Group(Text("Try next, the last two in a second terminal:"), *lines, *notes)
 
 
 def relative_path(path: Path) -> str:
