@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[2]
 COMMAND = "explain -f examples/explain train"
 SECTIONS = ("Shortage", "Held by", "It would start if", "Expected start")
 """The sections that the picture shows; it marks others with dots."""
+REQUESTS = "pods, each requesting"
+"""Part of the line about the pods, which the picture shows below the answer."""
 MAX_COLUMNS = 112
 LINE, MARGIN, TOP = 18, 16, 34
 
@@ -50,6 +52,7 @@ def _output() -> list[str]:
 
 def _lines(output: list[str]) -> Iterator[tuple[str, str]]:
     yield "why", output[0]
+    yield "text", next(line for line in output if REQUESTS in line)
     shown, title = True, ""
     for line in output[1:]:
         if not line.startswith(" "):

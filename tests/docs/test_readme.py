@@ -78,7 +78,9 @@ def test_the_count_of_conformance_cases_is_right() -> None:
 
 
 def test_the_picture_shows_what_explain_prints() -> None:
-    assert (ROOT / "docs/pictures/explain.svg").read_text() == _script("docs/pictures/explain.py").picture()
+    kept = (ROOT / "docs/pictures/explain.svg").read_text()
+    assert kept == _script("docs/pictures/explain.py").picture(), "run: python docs/pictures/explain.py"
+    assert ">  2 pods, each requesting nvidia.com/gpu 4<" in kept
 
 
 def test_the_comparison_names_the_same_schedulers_in_the_readme_and_with_citations() -> None:
