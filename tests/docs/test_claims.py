@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -93,3 +94,41 @@ def test_the_table_of_output_formats_is_current() -> None:
         expected = tuple(re.findall(r"`(\w+)`", choices))
         for name in re.findall(r"`([\w ]+)`", names):
             assert formats_of(name) == {expected}, name
+
+
+def test_no_page_installs_an_extra_of_a_package_that_is_not_published() -> None:
+    assert [page.name for page in PAGES if "stromboli[" in page.read_text()] == []
+
+
+EXAMPLE_COMMIT = "0123456789ab"
+"""Stands for a commit in sample output."""
+COMMIT = re.compile(r"\bcommit `?([0-9a-f]{7,40})\b|`([0-9a-f]{7,12})`")
+
+
+def commits(text: str) -> set[str]:
+    """The commits that a text names, in words or as code."""
+    return {first or second for first, second in COMMIT.findall(text)} - {EXAMPLE_COMMIT}
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def _has_history() -> bool:
+    """Whether the commits of this repository can be looked up: not in a source distribution or a shallow clone."""
+    try:
+        return _git("rev-parse", "--show-toplevel", "--is-shallow-repository").split() == [str(ROOT), "false"]
+    except (OSError, subprocess.CalledProcessError):
+        return False
+
+
+def test_commits_that_pages_name_exist() -> None:
+    named = {commit: page.name for page in PAGES for commit in commits(page.read_text())}
+    assert {"25776cc", "7e6e54c3"} <= named.keys()
+    if not _has_history():
+        pytest.skip("needs the history of the repository")
+    known = _git("rev-list", "HEAD").splitlines()
+    unknown = {
+        commit: page for commit, page in named.items() if not any(each.startswith(commit) for each in known)
+    }
+    assert unknown == {}
