@@ -132,3 +132,17 @@ def test_commits_that_pages_name_exist() -> None:
         commit: page for commit, page in named.items() if not any(each.startswith(commit) for each in known)
     }
     assert unknown == {}
+
+
+def test_each_table_of_measurements_says_its_commit_or_date() -> None:
+    undated = []
+    for section in re.split(r"^#+ ", (DOCS / "performance.md").read_text(), flags=re.M):
+        tables = re.split(r"(?:^\|.*\n)+", section, flags=re.M)[:-1]
+        dated = [bool(commits(text) or re.search(r"November 2026|2026-11", text)) for text in tables]
+        if section.partition("\n")[0] not in WITHOUT_MEASUREMENTS and tables and not dated[0]:
+            undated.append(section.partition("\n")[0])
+    assert undated == []
+
+
+WITHOUT_MEASUREMENTS = {"What is measured", "On a real API server"}
+"""Sections of docs/performance.md of which tables list workloads and aims."""
