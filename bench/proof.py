@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +35,7 @@ CYCLES = {
     "W9-gpu-tiers-5000n": "One cycle: 66 GPU gangs below switches, 5,000 nodes",
 }
 """Workloads on which a real Volcano was timed, in process without an API server."""
+_WORDS = {"2": "two", "4": "four", "8": "eight"}
 
 
 class Figure(Struct):
@@ -50,6 +52,8 @@ class Proof(Struct):
     """All rows, and when and where they were measured."""
 
     date: str
+    commit: str
+    """Of the sources that were measured; with `-dirty` if files differed from it."""
     machine: str
     runs: int
     figures: list[Figure]
@@ -57,6 +61,7 @@ class Proof(Struct):
 
 def measure(repeat: int) -> Proof:
     """Medians of some runs: cycles in process, then bursts and streams with both schedulers in turn."""
+    commit = _commit()
     cycles = [
         Figure(
             what,
@@ -70,7 +75,13 @@ def measure(repeat: int) -> Proof:
     results = run_kubernetes(sizes, ("burst", "stream"), repeat, schedulers=(THEIRS, OURS))
     if results.problems:
         raise RuntimeError("; ".join(results.problems))
-    return Proof(datetime.now(UTC).date().isoformat(), machine(), repeat, [*cycles, *_on_a_server(results)])
+    date = datetime.now(UTC).date().isoformat()
+    return Proof(date, commit, machine(), repeat, [*cycles, *_on_a_server(results)])
+
+
+def _commit() -> str:
+    describe = ["git", "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"]
+    return subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _on_a_server(results: Results) -> Iterator[Figure]:
@@ -91,7 +102,7 @@ def _on_a_server(results: Results) -> Iterator[Figure]:
 
 
 def table(proof: Proof) -> str:
-    """The rows as Markdown, with the date."""
+    """The rows as Markdown."""
     rows = [["Measured", "Stromboli", "kube-scheduler", "Volcano"]]
     for figure in proof.figures:
         ours, theirs = _text(figure.ours, figure.unit), ""
@@ -108,6 +119,14 @@ def _text(value: float, unit: str) -> str:
     return f"{number}{unit}" if unit.startswith("/") else f"{number} {unit}"
 
 
+def measured(proof: Proof) -> str:
+    """When, how often, of what and where the figures were measured, as a sentence."""
+    runs = "one run" if proof.runs == 1 else f"medians of {proof.runs} runs"
+    cores = re.search(r"(\d+) cores", proof.machine)
+    where = f", {_WORDS.get(cores[1], cores[1])} cores" if cores else ""
+    return f"Measured on {proof.date}, {runs}, commit `{proof.commit}`{where}."
+
+
 def read() -> Proof:
     """The figures that are kept."""
     return json.decode(FILE.read_bytes(), type=Proof)
@@ -120,6 +139,6 @@ def keep(proof: Proof) -> None:
 
 
 def with_table(readme: str, proof: Proof) -> str:
-    """The text with the table of these figures, and their date, in its place."""
+    """The text with the table of these figures, and how they were measured, in its place."""
     place = re.compile(r"(?<=<!-- proof -->\n).*?(?=<!-- end of proof -->)", re.S)
-    return place.sub(f"{table(proof)}\n\nMeasured on {proof.date}.\n", readme)
+    return place.sub(f"{table(proof)}\n\n{measured(proof)}\n", readme)
