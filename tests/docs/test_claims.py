@@ -134,6 +134,10 @@ def test_commits_that_pages_name_exist() -> None:
     assert unknown == {}
 
 
+WITHOUT_MEASUREMENTS = {"What is measured", "On a real API server"}
+"""Sections of docs/performance.md of which tables list workloads and aims."""
+
+
 def test_each_table_of_measurements_says_its_commit_or_date() -> None:
     undated = []
     for section in re.split(r"^#+ ", (DOCS / "performance.md").read_text(), flags=re.M):
@@ -144,5 +148,7 @@ def test_each_table_of_measurements_says_its_commit_or_date() -> None:
     assert undated == []
 
 
-WITHOUT_MEASUREMENTS = {"What is measured", "On a real API server"}
-"""Sections of docs/performance.md of which tables list workloads and aims."""
+@pytest.mark.parametrize("page", ["README.md", "docs/deviations.md", "docs/performance.md"])
+def test_components_are_not_named_like_persons(page: str) -> None:
+    prose = re.sub(r"`[^`\n]*`", "", (ROOT / page).read_text())
+    assert re.findall(r"\b(?i:(?:any|every|no|some)body|whom|whoever)\b.*|\bWho\b.*", prose) == []
