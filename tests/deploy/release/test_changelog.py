@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,12 @@ def test_fragments_are_entries_of_a_development_version(repository: SmallReposit
     repository.write("changelog.d/flag.added.md", "A flag.\n")
     development = repository.release(version="1.3.0.dev0")
     assert check_changelog(development).detail.startswith("1 entries below [Unreleased] and in changelog.d")
+
+
+def test_before_the_first_release_no_fragment_is_about_a_defect_that_no_release_had() -> None:
+    if re.search(r"^## \[\d", (ROOT / "CHANGELOG.md").read_text(), re.M):
+        pytest.skip("only before the first release")
+    defects = [
+        each.path.name for each in fragments(ROOT) if each.category in ("fixed", "security", "removed")
+    ]
+    assert defects == [], "see changelog.d/README.md"
