@@ -16,7 +16,7 @@ import yaml
 from bench import proof
 from bench.proof import CYCLES, Figure, Proof
 from bench.targets import TARGETS
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks
 from tests.embedded.up_process import Up
 
 README = (ROOT / "README.md").read_text()
@@ -195,6 +195,13 @@ def test_the_comparison_claims_topology_gpu_parts_and_dra_as_cited() -> None:
                 assert not claimed, (cell, feature)
             else:  # in part: the last word says how
                 assert source.split()[-1] in cell, (cell, source)
+
+
+def test_the_plugin_in_twenty_lines_has_no_more() -> None:
+    assert "[a plugin in twenty lines](docs/custom-plugins.md)" in README
+    page = (ROOT / "docs" / "custom-plugins.md").read_text()
+    first = next(block for block in blocks(page) if block.language == "python")
+    assert len([line for line in first.body.splitlines() if line]) <= 20
 
 
 @pytest.mark.slow
