@@ -14,6 +14,7 @@ from stromboli.submission.job_manifest import job_manifest
 from stromboli.submission.launch_command import literal, output_path
 from stromboli.submission.run_settings import Surroundings, request_of
 from stromboli.submission.script_comments import read_comments
+from stromboli.submission.slurm_options import SRUN_REFUSED, SRUN_TAKES_VALUE
 from stromboli.submission.slurm_request import slurm_request
 from tests.submission.requests import Manifest, container
 
@@ -66,7 +67,7 @@ def test_a_script_knows_its_place(tmp_path: Path) -> None:
 
 
 def test_srun_starts_the_tasks_of_the_pod(tmp_path: Path) -> None:
-    script = "#!/bin/sh\n#SBATCH -N 2 -n 7\nsrun --label -c 1 --mpi pmi2 sh -c 'echo $SLURM_PROCID/$SLURM_LOCALID'\n"
+    script = "#!/bin/sh\n#SBATCH -N 2 -n 7\nsrun --label -c 1 --mpi none sh -c 'echo $SLURM_PROCID/$SLURM_LOCALID'\n"
     manifest = submitted(script)
     assert sorted(run(manifest, tmp_path, 0).stdout.split()) == ["0/0", "1/1", "2/2", "3/3"]
     assert sorted(run(manifest, tmp_path, 1).stdout.split()) == ["4/0", "5/1", "6/2"]
@@ -79,7 +80,7 @@ def test_srun_has_the_options_of_slurm(tmp_path: Path) -> None:
         "srun -K echo a",
         "srun -K0 echo -lw",
         "srun -lun1 echo c",
-        "srun --preserve-env -lu --mpi pmix --exclusive echo b",
+        "srun --preserve-env -lu --mpi none --exclusive echo b",
         "srun -n",
     )
     done = run(submitted("\n".join(["#!/bin/sh", *steps, "true"])), tmp_path)
@@ -115,6 +116,125 @@ def test_the_first_task_of_a_pod_has_the_same_number_with_and_without_srun(tmp_p
     for index in range(4):
         first, *started = run(manifest, tmp_path, index).stdout.split()
         assert int(first) == min(map(int, started))
+
+
+def test_all_tasks_of_a_pod_get_the_input_of_srun(tmp_path: Path) -> None:
+    """As in Slurm. The command that a shell starts in the background would otherwise have none."""
+    for tasks in (1, 3):
+        script = f"srun -n {tasks} sh <<'EOF'\necho $SLURM_PROCID a b\nEOF\necho code $?\n"
+        done = run(submitted(f"#!/bin/sh\n#SBATCH -N 1 -n 3\n{script}"), tmp_path)
+        assert sorted(done.stdout.splitlines()) == [*(f"{rank} a b" for rank in range(tasks)), "code 0"]
+        assert done.stderr == ""
+    assert list(tmp_path.glob("**/input.*")) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "shown"),
+    [
+        ("echo text | srun --input=all cat", "text\ntext\n"),
+        ("echo text | srun --input=none cat", ""),
+        ("echo text | srun -i none cat; cat < /dev/null", ""),
+        ("echo text > file; srun -ifile cat", "text\ntext\n"),
+        ("echo text > file; mkdir -p sub; srun -D sub --input=file cat", "text\ntext\n"),
+        ("echo text | srun true; echo $?", "0\n"),
+        ("srun cat", ""),
+    ],
+)
+def test_srun_reads_what_it_is_told(tmp_path: Path, step: str, shown: str) -> None:
+    done = run(submitted(f"#!/bin/sh\n#SBATCH -N 1 -n 2\n{step}\n"), tmp_path)
+    assert (done.stdout, done.stderr) == (shown, "")
+
+
+SHOW = "sh -c 'echo A=$A B=$B C=$C RANK=$RANK N=$SLURM_NTASKS'"
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ("", "A=1 B=2 C= RANK=0 N=2"),
+        ("--export=ALL", "A=1 B=2 C= RANK=0 N=2"),
+        ("--export=ALL,A=0.5", "A=0.5 B=2 C= RANK=0 N=2"),
+        ("--export C=3,ALL", "A=1 B=2 C=3 RANK=0 N=2"),
+        ("--export=A", "A=1 B= C= RANK=0 N=2"),
+        ("--export=B,A=x=y,C", "A=x=y B=2 C= RANK=0 N=2"),
+        ("--export='A=a  b',C='$(id)'", "A=a b B= C=$(id) RANK=0 N=2"),
+        ("--export=NONE", "A= B= C= RANK=0 N=2"),
+        ("--export=NIL", "A= B= C= RANK=0 N=2"),
+        ("--export=NONE,A=4", "A=4 B= C= RANK=0 N=2"),
+    ],
+)
+def test_srun_passes_the_variables_that_are_asked_for(tmp_path: Path, options: str, shown: str) -> None:
+    several, one = (
+        submitted(f"#!/bin/sh\n#SBATCH {pods}\nexport A=1 B=2\nsrun {options} {SHOW}\n")
+        for pods in ("-N 2 --ntasks-per-node=1", "-N 1 -n 2")
+    )
+    done, both = run(several, tmp_path), run(one, tmp_path)
+    assert (done.stdout, done.stderr) == (f"{shown}\n", "")
+    assert sorted(both.stdout.splitlines()) == [shown, shown.replace("RANK=0", "RANK=1")]
+
+
+def test_the_variables_of_a_pod_are_always_passed(tmp_path: Path) -> None:
+    script = "#!/bin/sh\n#SBATCH -N 2\nsrun --export=NONE env\n"
+    done = run(submitted(script), tmp_path, CUDA_VISIBLE_DEVICES="3", A="1\nSLURM_X=2\nB=3")
+    names = {line.partition("=")[0] for line in done.stdout.splitlines()}
+    assert names >= {"RANK", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID"}
+    assert not names & {"A", "B", "PATH", "HOSTNAME"}
+
+
+def test_srun_starts_tasks_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for options in ("--chdir=sub", "-D sub", f"-D{tmp_path}/sub"):
+        done = run(submitted(f"#!/bin/sh\n#SBATCH -N 1\nsrun {options} pwd; pwd\n"), tmp_path)
+        assert done.stdout == f"{tmp_path}/sub\n{tmp_path}\n"
+
+
+def test_tasks_know_their_cpus(tmp_path: Path) -> None:
+    script = "#!/bin/sh\n#SBATCH -N 1 -c 4\nsrun -c2 sh -c 'echo $SLURM_CPUS_PER_TASK'\n"
+    assert run(submitted(script), tmp_path).stdout == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        ("-n x", 'invalid value "x" for -n: must be a number of at least 1'),
+        ("-n0", 'invalid value "0" for -n: must be a number of at least 1'),
+        ("--ntasks=99999999999999999999", 'invalid value "99999999999999999999" for --ntasks: must be'),
+        ("-N two", 'invalid value "two" for -N: must be'),
+        ("--ntasks-per-node='1 = 1 -o 1'", 'invalid value "1 = 1 -o 1" for --ntasks-per-node: must be'),
+        ("--export='A B=1'", 'invalid value "A B=1" for --export: must be ALL, NONE, NAME or NAME=VALUE'),
+        ("--export=ALL,1A=2", 'invalid value "1A=2" for --export: must be'),
+        ("--export=ALL,A=\"'a,b'\"", "--export: values in quotes are not supported; export A in the script"),
+        ("--chdir=/none", "--chdir: cannot change to /none"),
+        ("--input=none.txt", "--input: cannot read none.txt"),
+        ("--input=0", "--input=0 gives one task the input"),
+        ("--jobid=1", "--jobid 1 is not this job (4711)"),
+        ("--nosuch", "unrecognized option '--nosuch'"),
+        ("--array=1-3", "unrecognized option '--array'"),
+        ("--mpi=pmix", "--mpi is not supported; --plugin mpi"),
+        ("-o log.%t", "-o is not supported; redirect the output"),
+        ("-lt 10", "-t is not supported; srun timeout"),
+        ("--multi-prog", "--multi-prog is not supported; choose the program by $SLURM_PROCID"),
+    ],
+)
+def test_srun_says_what_it_cannot_do(tmp_path: Path, step: str, error: str) -> None:
+    done = run(submitted(f"#!/bin/sh\n#SBATCH -N 1 -n 2\nsrun {step} touch started\n"), tmp_path)
+    assert (done.returncode, done.stdout, list(tmp_path.glob("started"))) == (1, "", [])
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"srun: {error}")
+
+
+@pytest.mark.parametrize("option", SRUN_REFUSED)
+def test_srun_refuses_each_option_that_is_listed(tmp_path: Path, option: str) -> None:
+    value = " x" if SRUN_TAKES_VALUE[option] else ""
+    done = run(submitted(f"#!/bin/sh\n#SBATCH -N 1\nsrun {option}{value} echo a\n"), tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"srun: {option} is not supported; {SRUN_REFUSED[option]}\n"
+
+
+def test_an_input_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
+    done = run(submitted("#!/bin/sh\n#SBATCH -N 1 -n 2\nsrun cat <&-\n"), tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "srun: cannot keep the input of 2 tasks; --input=none starts them without" in done.stderr
 
 
 def test_srun_starts_as_many_as_it_is_told_and_ends_with_the_worst_code(tmp_path: Path) -> None:
@@ -153,7 +273,7 @@ def test_a_single_task_has_no_rank(tmp_path: Path) -> None:
     [
         ("sh -c 'srun echo a; srun echo b'", "srun: a job of several pods has one step"),
         ("srun -w node1 echo a", "srun: -w chooses nodes"),
-        ("srun -n1 --nodelist=node1 echo a", "srun: --nodelist=node1 chooses nodes"),
+        ("srun -n1 --nodelist=node1 echo a", "srun: --nodelist chooses nodes"),
         ("srun -luw node1 echo a", "srun: -w chooses nodes"),
     ],
 )

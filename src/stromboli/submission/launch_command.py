@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from stromboli.submission.job_arrays import JobArray
 from stromboli.submission.job_request import JobRequest
-from stromboli.submission.slurm_options import SRUN_TAKES_VALUE
+from stromboli.submission.slurm_options import SRUN_REFUSED, SRUN_TAKES_VALUE
 
 FOLDER = "/run/stromboli"
 """A volume of each pod of a script: the script itself, and the commands of Slurm that it may call."""
@@ -31,50 +31,75 @@ _PATTERNS = {
 }
 _MARKS_OF_PODS, _MARKS_OF_INDEXES = frozenset("Nnt"), frozenset("Naj")
 """Patterns that differ from pod to pod of a gang, or of an array."""
-_SRUN_FLAGS = "|".join(option for option, takes_value in SRUN_TAKES_VALUE.items() if not takes_value)
-_SRUN_LETTERS = "".join(option[1] for option in _SRUN_FLAGS.split("|") if len(option) == 2)
-_SRUN = r"""#!/bin/sh
-# The tasks of this pod, as `srun` starts those of a node. Options other than -n, -N and their like are passed over.
-total='' nodes=${SLURM_NNODES:-1} few='' each='' placed=''
+_SRUN_LINES = r"""#!/bin/sh
+# The tasks of this pod, as `srun` starts those of a node.
+fail() { printf 'srun: %s\n' "$1" >&2; exit 1; }
+refuse() { [ "$option $value" = '--mpi none' ] || fail "$option is not supported; $1"; }
+number() {
+  case "$value" in
+    ''|*[!0-9]*|0*|???????*) fail "invalid value \"$value\" for $option: must be a number of at least 1" ;;
+  esac
+}
+total='' nodes=${SLURM_NNODES:-1} few='' each='' placed='' input=all directory='' passed=${SLURM_EXPORT_ENV:-ALL}
 while [ $# -gt 0 ]; do
+  option=$1 value=''
   case "$1" in
     --) shift; break ;;
-    --version|-V) echo 'slurm (stromboli submit)'; exit 0 ;;
-    --help|-h|--usage) echo 'usage: srun [-n TASKS] [-N NODES] COMMAND...'; exit 0 ;;
-    -[LETTERS][a-zA-Z]*) others=${1#-?} first=${1%"${1#-?}"}; shift; set -- "$first" "-$others" "$@" ;;
-    -[wxrF]?*|--nodelist=*|--exclude=*|--relative=*|--nodefile=*) placed=$1; shift ;;
-    -[wxrF]|--nodelist|--exclude|--relative|--nodefile) placed=$1; shift 2 ;;
-    --ntasks=*) total=${1#*=}; shift ;;
-    -n|--ntasks) total=$2; shift 2 ;;
-    -n[0-9]*) total=${1#-n}; shift ;;
-    --nodes=*) few=${1#*=}; shift ;;
-    -N|--nodes) few=$2; shift 2 ;;
-    -N[0-9]*) few=${1#-N}; shift ;;
-    --ntasks-per-node=*|--tasks-per-node=*) each=${1#*=}; shift ;;
-    --ntasks-per-node|--tasks-per-node) each=$2; shift 2 ;;
-    --*=*) shift ;;
+    --*=*) option=${1%%=*} value=${1#*=}; shift ;;
+    -[LETTERS][a-zA-Z]*) others=${1#-?} option=${1%"${1#-?}"}; shift; set -- "-$others" "$@" ;;
+    -[a-zA-Z]?*) option=${1%"${1#-?}"} value=${1#-?}; shift ;;
     FLAGS) shift ;;
-    --*|-?) [ $# -gt 1 ] || break; shift 2 ;;
-    -*) shift ;;
+    -?*) [ $# -gt 1 ] || set -- "$1" ''; value=$2; shift 2 ;;
     *) break ;;
   esac
+  case "$option" in
+    -V|--version) echo 'slurm (stromboli submit)'; exit 0 ;;
+    -h|--help|--usage) echo 'usage: srun [-n TASKS] [-N NODES] COMMAND...'; exit 0 ;;
+    -w|--nodelist|-x|--exclude|-r|--relative|-F|--nodefile) placed=$option ;;
+    -n|--ntasks) number; total=$value ;;
+    -N|--nodes) value=${value#*-}; number; few=$value ;;
+    --ntasks-per-node|--tasks-per-node) number; each=$value ;;
+    -c|--cpus-per-task) number; export SLURM_CPUS_PER_TASK=$value ;;
+    -D|--chdir) directory=$value ;;
+    -i|--input) input=$value ;;
+    --export) passed=$value ;;
+    --jobid) [ "$value" = "${SLURM_JOB_ID:-}" ] || fail "--jobid $value is not this job ($SLURM_JOB_ID)" ;;
+REFUSALS
+    KNOWN) ;;
+    *) fail "unrecognized option '$option'" ;;
+  esac
 done
-if [ $# -eq 0 ]; then echo 'srun: no command given' >&2; exit 1; fi
+[ $# -gt 0 ] || fail 'no command given'
 for word in "$@"; do
-  if [ "$word" = : ]; then
-    echo "srun: several programs in a step (':') are not supported; submit each as a job of its own" >&2; exit 1
-  fi
+  [ "$word" != : ] ||
+    fail "several programs in a step (':') are not supported; submit each as a job of its own"
+done
+case "$input" in
+  all) ;;
+  none) exec < /dev/null ;;
+  *[!0-9]*) [ -r "$input" ] || fail "--input: cannot read $input"; exec < "$input" ;;
+  *) fail "--input=$input gives one task the input; all tasks get it, or none (--input=none)" ;;
+esac
+[ -z "$directory" ] || CDPATH='' cd -- "$directory" || fail "--chdir: cannot change to $directory"
+kept='' list=$passed,
+while [ -n "$list" ]; do
+  entry=${list%%,*} list=${list#*,}
+  case "$entry" in ALL|all) passed=ALL; continue ;; ''|NONE|none|NIL|nil) continue ;; esac
+  case "${entry%%=*}" in
+    ''|[0-9]*|*[!a-zA-Z0-9_]*) fail "invalid value \"$entry\" for --export: must be ALL, NONE, NAME or NAME=VALUE" ;;
+  esac
+  case "$entry" in
+    *=[\'\"]*) fail "--export: values in quotes are not supported; export ${entry%%=*} in the script" ;;
+    *=*) export "$entry" ;;
+  esac
+  kept="$kept ${entry%%=*} "
 done
 if [ "$nodes" -gt 1 ]; then
-  if [ -n "$placed" ]; then
-    echo "srun: $placed chooses nodes, but srun starts the tasks of its own pod, in every pod" >&2; exit 1
-  fi
-  if ! mkdir "${0%/bin/*}/step" 2>/dev/null; then
-    echo 'srun: a job of several pods has one step; submit the others as jobs of their own (--after)' >&2; exit 1
-  fi
+  [ -z "$placed" ] || fail "$placed chooses nodes, but srun starts the tasks of its own pod, in every pod"
+  mkdir "${0%/bin/*}/step" 2>/dev/null ||
+    fail 'a job of several pods has one step; submit the others as jobs of their own (--after)'
 fi
-few=${few#*-}
-if [ "${few:-$nodes}" -lt "$nodes" ] 2>/dev/null; then
+if [ "${few:-$nodes}" -lt "$nodes" ]; then
   nodes=$few total=${total:-$((few * ${SLURM_NTASKS_PER_NODE:-1}))}
   [ "$SLURM_NODEID" -ge "$nodes" ] && exit 0
 fi
@@ -87,22 +112,63 @@ first=$((SLURM_NODEID * here + (SLURM_NODEID < more ? SLURM_NODEID : more)))
 export SLURM_NTASKS=$total SLURM_NPROCS=$total SLURM_STEP_ID=0 SLURM_STEPID=0
 task() {
   export SLURM_LOCALID=$1 SLURM_PROCID=$((first + $1))
-  [ "$total" -gt 1 ] || [ -n "${RANK:-}" ] || return 0
-  export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$total
+  shift
+  if [ "$total" -gt 1 ] || [ -n "${RANK:-}" ]; then
+    export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$total
+  fi
+  [ "$passed" = ALL ] || limited "$@"
+  exec "$@"
 }
-if [ "$here" -eq 1 ]; then task 0; exec "$@"; fi
+limited() {
+  program=$(command -v "$1") || program=$1
+  shift
+  set -- "$program" "$@"
+  for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
+    case "$name" in
+      SLURM*|SPANK_*|STROMBOLI_*|RANK|LOCAL_RANK|WORLD_SIZE|MASTER_*|CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES) ;;
+      *) case "$kept" in *" $name "*) ;; *) continue ;; esac ;;
+    esac
+    eval "set -- \"$name=\$$name\" \"\$@\""
+  done
+  exec env -i "$@"
+}
+if [ "$here" -eq 1 ]; then task 0 "$@"; fi
+at=0 worst=0 copy=/dev/tty
+if ! [ -t 0 ]; then
+  copy=${0%/bin/*}/input.$$
+  cat > "$copy" || fail "cannot keep the input of $here tasks; --input=none starts them without"
+fi
 trap 'kill -TERM $tasks 2>/dev/null' TERM INT
-at=0 worst=0
 while [ "$at" -lt "$here" ]; do
-  (task "$at"; exec "$@") &
+  (task "$at" "$@") < "$copy" &
   tasks="$tasks $!" at=$((at + 1))
 done
 for task in $tasks; do
   wait "$task"; code=$?
   [ "$code" -gt "$worst" ] && worst=$code
 done
+[ "$copy" = /dev/tty ] || rm -f "$copy"
 exit "$worst"
-""".replace("FLAGS", _SRUN_FLAGS).replace("LETTERS", _SRUN_LETTERS)
+"""
+
+
+def _refusals() -> str:
+    """A line for each group of options that `srun` refuses, with the remedy."""
+    options: dict[str, list[str]] = {}
+    for option, remedy in SRUN_REFUSED.items():
+        options.setdefault(remedy, []).append(option)
+    return "\n".join(
+        f"    {'|'.join(group)}) refuse {shlex.quote(remedy)} ;;" for remedy, group in options.items()
+    )
+
+
+_FLAGS = [option for option, takes_value in SRUN_TAKES_VALUE.items() if not takes_value]
+_SRUN = (
+    _SRUN_LINES.replace("FLAGS", "|".join(_FLAGS))
+    .replace("LETTERS", "".join(option[1] for option in _FLAGS if len(option) == 2))
+    .replace("REFUSALS", _refusals())
+    .replace("KNOWN", "|".join(option for option in SRUN_TAKES_VALUE if option not in SRUN_REFUSED))
+)
 _SCONTROL = r"""#!/bin/sh
 case "$1 $2" in
   'show hostname'*)

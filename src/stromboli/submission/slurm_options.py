@@ -119,16 +119,57 @@ BY_NAME = {option.name: option for option in (*HONOURED, *UNMET)}
 BY_LETTER = {option.letter: option for option in (*HONOURED, *UNMET) if option.letter}
 ALIASES = {"tasks-per-node": "ntasks-per-node"}
 """Other names of options."""
+_SBATCH_ALONE = frozenset(
+    (
+        "array",
+        "wrap",
+        "parsable",
+        "requeue",
+        "no-requeue",
+        "ignore-pbs",
+        "export-file",
+        "get-user-env",
+        "spank",
+    )
+)
+"""Options that `srun` does not have."""
 SRUN_TAKES_VALUE = {
-    **{f"--{name}": option.takes_value and option.needs_value for name, option in BY_NAME.items()},
-    **{f"-{letter}": option.takes_value and option.needs_value for letter, option in BY_LETTER.items()},
+    option: known.takes_value and known.needs_value
+    for known in (*HONOURED, *UNMET)
+    if known.name not in _SBATCH_ALONE
+    for option in (f"--{known.name}", f"-{known.letter}")
+    if option != "-"
+} | {
+    **dict.fromkeys(("--tasks-per-node", "--jobid", "--wait", "-W", "--threads", "-T", "--het-group"), True),
+    **dict.fromkeys(("--prolog", "--epilog", "--task-prolog", "--task-epilog"), True),
+    **dict.fromkeys(("--msg-timeout", "--slurmd-debug"), True),
     **dict.fromkeys(("--unbuffered", "-u", "--preserve-env", "-E", "--disable-status", "-X"), False),
-    **dict.fromkeys(("--no-allocate", "-Z", "--whole"), False),
-    **dict.fromkeys(
-        ("--jobid", "--wait", "-W", "--threads", "-T", "--het-group", "--prolog", "--epilog"), True
-    ),
+    **dict.fromkeys(("--no-allocate", "-Z", "--whole", "--compress", "--send-libs", "--tree-width"), False),
+    **dict.fromkeys(("--quit-on-interrupt", "--interactive", "--external", "--x11"), False),
+    **dict.fromkeys(("--version", "-V", "--help", "-h", "--usage"), False),
 }
-"""Whether an option of `srun` takes the next word as its value."""
+"""The options of `srun`, and whether they take the next word as their value."""
+_IMAGE = "#SBATCH --container-image is the image of all tasks; mounts need a manifest"
+SRUN_REFUSED = {
+    **dict.fromkeys(("-o", "--output", "-e", "--error"), "redirect the output: srun COMMAND > FILE"),
+    **dict.fromkeys(
+        ("-t", "--time", "--signal"), "srun timeout SECONDS COMMAND, or #SBATCH --time for the job"
+    ),
+    "--multi-prog": "choose the program by $SLURM_PROCID in a script",
+    "--mpi": "--plugin mpi starts MPI programs; other programs do not need the option",
+    **dict.fromkeys(("--prolog", "--epilog"), "call the program before or after srun"),
+    **dict.fromkeys(("--task-prolog", "--task-epilog"), "srun a script that calls both programs"),
+    **dict.fromkeys(("--container", "--container-id", "--container-image"), _IMAGE),
+    **dict.fromkeys(("--container-mounts", "--container-workdir"), _IMAGE),
+    "--het-group": "submit each component as a job of its own",
+    "--ntasks-per-gpu": "--ntasks-per-node says how many tasks a pod has",
+    "--test-only": "stromboli submit --dry-run shows the job",
+    **dict.fromkeys(("--uid", "--gid"), "securityContext in a manifest sets the user"),
+}
+"""Options of `srun` without which a step does something else, with the remedy. `--mpi=none` is accepted.
+
+`srun` passes over those that are neither here nor read by it.
+"""
 
 
 class GivenOption(NamedTuple):
