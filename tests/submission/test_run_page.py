@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from stromboli.submission.slurm_options import HONOURED, UNMET
+from stromboli.submission.slurm_options import HONOURED, SRUN_REFUSED, UNMET
 from tests.submission.requests import container, request, slurm_job
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run.md").read_text()
@@ -19,6 +19,12 @@ def test_every_option_of_sbatch_is_on_the_page_with_its_letter() -> None:
         letter = f" `-{option.letter}`" if option.letter else ""
         rows = [line for line in PAGE.splitlines() if f"`--{option.name}`{letter}" in line]
         assert any(row.endswith(f"| {option.unmet} |") for row in rows), option.name
+
+
+def test_every_option_that_srun_refuses_is_on_the_page_with_its_remedy() -> None:
+    table = PAGE.partition("### Options of srun")[2].partition("\n### ")[0].splitlines()
+    for option, remedy in SRUN_REFUSED.items():
+        assert any(f"`{option}`" in row and row.endswith(f"| {remedy} |") for row in table), option
 
 
 def test_the_variables_on_the_page_are_those_that_scripts_have() -> None:

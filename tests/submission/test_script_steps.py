@@ -17,6 +17,7 @@ def findings(script: str) -> Findings:
 
 PLACED, STEPS, RANDOM = "chooses nodes", "more than one srun step", "differs between pods"
 MPI = "starts the processes of all pods"
+NO_OPTION, UNSUPPORTED = "is no option of srun", "is not supported"
 REFUSED = {
     "a node by its name": ("srun -w node1 ./a", PLACED),
     "a node by a variable": ('ip=$(srun --nodes=1 --ntasks=1 -w "$head" hostname --ip-address)', PLACED),
@@ -69,6 +70,37 @@ REFUSED = {
     "Horovod": ("horovodrun -np 4 python train.py", MPI),
     "MPI": ("module load openmpi\nmpirun -np $SLURM_NTASKS ./a", MPI),
     "MPI by a path behind a command": ("time timeout 1h /opt/bin/mpiexec ./a", MPI),
+    "a default that is assigned": (": ${SEED:=$RANDOM}; export SEED\nsrun ./train", RANDOM),
+    "a default that is assigned if unset": ('echo "${SEED=$(shuf -n1 -e 1 2)}"\nsrun ./train $SEED', RANDOM),
+    "a value that set exports": ("set -a; SEED=$RANDOM\nsrun ./train", RANDOM),
+    "a value that set exports by name": ("set -euo allexport\nSEED=$RANDOM\nsrun ./train", RANDOM),
+    "the output of a function": (
+        "port() { echo $((20000 + RANDOM % 100)); }\nexport P=$(port)\nsrun ./train",
+        "the output of port differs between pods",
+    ),
+    "a value that is read": ("read -r SEED < <(shuf -n1 -i 1-9)\nsrun ./train $SEED", RANDOM),
+    "a value that is read from a text": ("read A B <<< $RANDOM\nexport B\nsrun ./train", RANDOM),
+    "values that are read": ("mapfile -t SEEDS < <(shuf -i 1-9)\nsrun ./train ${SEEDS[@]}", RANDOM),
+    "an identifier of Python": ("srun ./a $(python -c 'import uuid; print(uuid.uuid4())')", RANDOM),
+    "a secret of Python": (
+        "export A=$(python3 -c 'import secrets; print(secrets.token_hex())')\nsrun ./a",
+        RANDOM,
+    ),
+    "a temporary folder that pods share": ("D=$(mktemp -d /shared/run.XXXX)\nsrun ./train $D", RANDOM),
+    "a temporary folder in the folder": ("srun ./train $(mktemp -d ./run.XXXX)", RANDOM),
+    "a temporary file by an option": ('export F=$(mktemp -p "$SCRATCH/x" run.XXXX)\nsrun ./train', RANDOM),
+    "random text of a here-document": ("export X=$(cat <<EOF\n$RANDOM\nEOF\n)\nsrun ./a", "$RANDOM differs"),
+    "nodes of a function that is called": ("f() { srun -w x ./a; }\nf", PLACED),
+    "a step of a function and another": ("f() { srun ./a; }\nf\nsrun ./b", STEPS),
+    "MPI of a function of a function": ("f() { mpirun ./a; }\ng() { f; }\nsrun ./b\ng", MPI),
+    "MPI by srun": ("srun --mpi=pmix ./a", UNSUPPORTED),
+    "MPI by srun, by a word": ("srun -l --mpi pmix ./a", UNSUPPORTED),
+    "a file for the output": ("srun -ologs/%t.out ./a", "srun -o is not supported; redirect the output"),
+    "the time of a step": ("srun -lt 10 ./a", UNSUPPORTED),
+    "an unknown option": ("srun -n 4 --nosuch=x ./a", NO_OPTION),
+    "an option of sbatch": ("srun --array=1-3 ./a", NO_OPTION),
+    "an expansion of braces": ("srun --{nodelist,x}=y ./a", NO_OPTION),
+    "a copy on all nodes": ("sbcast data /tmp/data\nsrun ./a", "so use cp"),
     "the host by its variable": ("MASTER_ADDR=$HOSTNAME\nsrun ./train", RANDOM),
 }
 
@@ -91,13 +123,24 @@ ACCEPTED = {
     "a here-string": "srun ./a <<< 'srun b'",
     "a function that is called once": "train() { srun ./train; }\ntrain",
     "a function that is not called": "function twice { srun ./a; srun ./b; }\nsrun ./c",
+    "a function that is not called and would be refused": (
+        "f() { srun -w x --mpi=pmix ./a; export A=$RANDOM; mpirun b; ssh c; }\ng() { f; }\nsrun ./c"
+    ),
+    "a function whose output is equal": "f() { echo 1; }\ng() { echo $RANDOM; }\nexport A=$(f)\nsrun ./a",
+    "a default that is assigned to what is set": ": ${MASTER_PORT:=$RANDOM}\nexport A=${B:=1}\nsrun ./a",
+    "what is read": "read A B < file\nread C <<< text > $RANDOM\nexport A B C\nsrun ./a $A",
+    "what set exported before": "set -a; . ./env; A=1; set +a; B=$RANDOM; set -x; set -e -o pipefail\nsrun ./a",
+    "temporary folders of a pod": (
+        'export A=$(mktemp -d /tmp/x.XX) B=$(mktemp -d "$TMPDIR/x.XX") C=$(mktemp -p /dev/shm) '
+        "D=$(mktemp --tmpdir=/tmp x)\nsrun ./a"
+    ),
     "branches": 'if [ "$1" = debug ]; then\n  srun -n1 ./a\nelif true; then srun ./c\nelse\n  srun ./b\nfi',
     "cases": 'case "$1" in\n  a) srun ./a ;;\n  (b|c) srun ./b ;;\n  *) echo srun; exit 1\nesac',
     "a test with parentheses": "[[ $A =~ ^(x|y)$ && a < b ]] && srun ./a",
     "options of the program": "srun ping -w 3 host\n",
     "options after a separator": "srun -n 2 -- ./a -w 4 --nodelist=x",
     "options in a variable": 'srun $OPTIONS ./a -w "$x"',
-    "other options of srun": "srun -l -u -K --mpi=pmix --cpu-bind=none -c 4 --export=ALL -W 60 ./a -x",
+    "other options of srun": "srun -l -u -K --mpi=none --cpu-bind=none -c 4 --export=ALL -W 60 --mpi none ./a -x",
     "whether there is srun": "command -v srun > /dev/null || exit 1\nwhich srun\nsrun --version\nsrun ./a",
     "whether there is MPI": "command -v mpirun\nmpirun --version\nwhich mpiexec\nsrun ./a",
     "letters and a value": "srun -ln4 ./a -w x\nwhich horovodrun",
@@ -146,6 +189,9 @@ def test_values_that_may_have_to_be_equal_are_reported() -> None:
     ):
         problems, (note,) = findings(script)
         assert (problems, RANDOM in note, "$SLURM_JOB_ID" in note) == ([], True, True)
+    for script in ("export A=$EPOCHREALTIME\nsrun ./a", "for h in a b; do ssh $h ./worker & done\nsrun ./a"):
+        problems, notes = findings(script)
+        assert (problems, len(notes)) == ([], 1)
     assert "$MASTER_ADDR" in findings("srun ./train --log /scratch/$HOSTNAME").notes[0]
 
 
@@ -200,7 +246,20 @@ def test_a_script_that_nests_too_deep_or_does_not_end_is_not_judged(piece: str) 
 
 @pytest.mark.parametrize(
     "piece",
-    ["date + ", "$(date +", "srun a; ", "RANDOM ", "a=$RANDOM ", "x", "\\\n", "$(a) ", '"$b" ', "@(a)"],
+    [
+        "date + ",
+        "$(date +",
+        "srun a; ",
+        "RANDOM ",
+        "a=$RANDOM ",
+        "x",
+        "\\\n",
+        "$(a) ",
+        '"$b" ',
+        "@(a)",
+        "f() { a; }; f; ",
+        "${a:=$(b)}",
+    ],
 )
 def test_a_script_of_any_text_is_read_in_no_time(piece: str) -> None:
     begin = time.process_time()
@@ -210,8 +269,12 @@ def test_a_script_of_any_text_is_read_in_no_time(piece: str) -> None:
 
 @pytest.mark.parametrize(
     "script",
-    [f"(({'a' * 90_000}))", f"((a{' ' * 90_000}))", f"a[{'x' * 45_000}]={'()' * 25_000}", "(" * 90_000],
-    ids=("name", "blanks", "arrays", "parentheses"),
+    [f"(({'a' * 90_000}))", f"((a{' ' * 90_000}))", f"a[{'x' * 45_000}]={'()' * 25_000}", "(" * 90_000]
+    + [
+        f"$({piece * (90_000 // len(piece))})"
+        for piece in ("mktemp ", "mktemp =", "mktemp a/", "mktemp x=/tmp ")
+    ],
+    ids=("name", "blanks", "arrays", "parentheses", "mktemp", "mktemp =", "mktemp /", "mktemp /tmp"),
 )
 def test_a_script_is_read_in_no_time_however_long_its_words_are(script: str) -> None:
     begin = time.process_time()

@@ -63,12 +63,12 @@ class ShellReader:
         self._here_documents: list[tuple[str, bool]] = []
         self._functions: dict[str, int] = {}
 
-    def simple(self, words: list[Word]) -> int:
-        """The cost of a simple command."""
+    def simple(self, words: list[Word], inputs: list[Word]) -> int:
+        """The cost of a simple command, which reads from these words."""
         raise NotImplementedError
 
     def assign(self, word: Word) -> None:
-        """An arithmetic command assigns to a variable: `((port = RANDOM % 1000))`."""
+        """A command or an expansion assigns to a variable: `((port = RANDOM % 1000))`, `${port:=$RANDOM}`."""
         raise NotImplementedError
 
     def line(self, word: Word) -> int:
@@ -94,7 +94,7 @@ class ShellReader:
                 self._skip()
                 cost += self.commands(")")[0]
             elif _REDIRECTION.match(self.script, self._at):
-                cost += self._redirection()
+                cost += self._redirection().cost
             else:
                 more, end = self._command(ends)
                 cost += more
@@ -229,7 +229,7 @@ class ShellReader:
             self._blank()
             char = self._char()
             if _REDIRECTION.match(self.script, self._at):
-                words.append(Word(self._at, is_plain=False, cost=self._redirection()))
+                words.append(self._redirection())
             elif not char or char in "\n;&|" or self._ends():
                 return words
             else:
@@ -238,10 +238,11 @@ class ShellReader:
     def _simple(self, first: Word) -> int:
         words = [first, *self._words()]
         cost = sum(word.cost for word in words)
+        inputs = [word for word in words if not word.text]
         words = [word for word in words if word.text]
         if not words:
             return cost
-        return cost + self._functions.get(words[0].text, 0) + self.simple(words)
+        return cost + self._functions.get(words[0].text, 0) + self.simple(words, inputs)
 
     def _word(self) -> Word:
         word = Word(self._at)
@@ -362,7 +363,15 @@ class ShellReader:
         word.names.add(match[0])
         self._at = match.end()
         is_set = match[0] in self._always_set and self._starts(":-", "-", ":=", "=")
-        self._quoted(Word(self._at) if is_set else word, "}", 0)
+        assigns, value = self._starts(":=", "="), Word(self._at)
+        self._quoted(value, "}", 0)
+        if is_set:
+            return
+        if assigns:
+            self.assign(
+                Word(value.start, f"{match[0]}+=", names=value.names, substitutions=value.substitutions)
+            )
+        self._add(value, word)
 
     def _substitution(self, word: Word, opening: int, end: str) -> None:
         """Commands whose output, or a file with it, is part of a word."""
@@ -380,10 +389,13 @@ class ShellReader:
                 self._skip()
                 self._depth -= 1
                 return
-            element = self._word()
-            word.names |= element.names
-            word.substitutions += element.substitutions
-            word.cost += element.cost
+            self._add(self._word(), word)
+
+    @staticmethod
+    def _add(part: Word, word: Word) -> None:
+        word.names |= part.names
+        word.substitutions += part.substitutions
+        word.cost += part.cost
 
     def _arithmetic_command(self) -> None:
         start = self._at
@@ -405,7 +417,8 @@ class ShellReader:
                 return
         raise Unreadable
 
-    def _redirection(self) -> int:
+    def _redirection(self) -> Word:
+        """A word without a text: what is read, or what opening the file costs."""
         match = _REDIRECTION.match(self.script, self._at)
         assert match is not None
         self._at = match.end()
@@ -413,7 +426,10 @@ class ShellReader:
         word = self._word()
         if match[0] in ("<<", "<<-"):
             self._here_documents.append((word.text, match[0] == "<<-"))
-        return word.cost
+        if match[0] not in ("<", "<<<"):
+            return Word(word.start, is_plain=False, cost=word.cost)
+        word.text, word.is_plain = "", False
+        return word
 
     def _blank(self) -> None:
         """Skip spaces, continued lines and comments, but no end of a line."""
