@@ -99,7 +99,7 @@ spec: {schedulerName: volcano, containers: [{name: c, resources: {requests: {cpu
     (problem,) = plan["problems"]
     assert (problem["object"], problem["problem"].partition("; ")[2]) == (
         "Pod full",
-        "what can be read of the pod counts on its node",
+        "the other fields of the pod count on its node",
     )
 
 

@@ -29,7 +29,13 @@ def named(name: str, **content: Any) -> Manifest:
 
 
 def deployment(part: str, ready: int = 2, wanted: int = 2) -> Manifest:
-    return named(f"stromboli-{part}", spec={"replicas": wanted}, status={"readyReplicas": ready})
+    status = {
+        "replicas": wanted,
+        "updatedReplicas": wanted,
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+    }
+    return named(f"stromboli-{part}", spec={"replicas": wanted}, status=status)
 
 
 def lease(name: str, age: float = 2.0, holder: str = "pod-1") -> Manifest:
@@ -109,6 +115,29 @@ def test_a_rollout_that_has_stopped_is_a_warning_while_old_pods_are_ready() -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"updatedReplicas": None}, "0 out of 2 new replicas have been updated"),
+        ({"updatedReplicas": 1}, "1 out of 2 new replicas have been updated"),
+        ({"replicas": 3}, "1 old replicas are pending termination"),
+        ({"availableReplicas": 1}, "1 of 2 updated replicas are available"),
+        ({"observedGeneration": 3}, "waiting for the deployment spec update to be observed"),
+    ],
+)
+def test_a_rollout_whose_new_pods_are_not_ready_is_a_warning_at_once(changed: Manifest, why: str) -> None:
+    """The old pods are ready while those that replace them crash."""
+    facts = healthy()
+    scheduler = facts.objects["Deployment"][0]
+    scheduler["metadata"]["generation"] = 4
+    scheduler["status"] |= {"observedGeneration": 4, **changed}
+    (result,) = results(facts, "warning")
+    assert result.text == (
+        f"Deployment stromboli-scheduler: 2 of 2 replicas ready, but its rollout has not finished: {why}"
+    )
+    assert result.remedy.startswith("kubectl rollout status -n volcano-system deployment/stromboli-scheduler")
+
+
 def test_volcanos_own_scheduler_that_made_way_for_another_is_fine() -> None:
     facts = healthy()
     retired = named("volcano-scheduler", spec={"replicas": 0}, status={})
@@ -124,8 +153,8 @@ def test_schedulers_that_are_all_scaled_to_0_fail_and_two_that_run_are_a_warning
     assert stopped.text == "Deployment stromboli-scheduler is scaled to 0"
     assert stopped.remedy == "kubectl scale -n volcano-system deployment/stromboli-scheduler --replicas=1"
     facts = healthy()
-    other = {"replicas": 1}, {"readyReplicas": 1}
-    facts.objects["Deployment"].append(named("volcano-scheduler", spec=other[0], status=other[1]))
+    other = deployment("scheduler", 1, 1)
+    facts.objects["Deployment"].append(named("volcano-scheduler", spec=other["spec"], status=other["status"]))
     (twice,) = results(facts, "warning")
     assert twice.text.startswith("stromboli-scheduler and volcano-scheduler both run")
 

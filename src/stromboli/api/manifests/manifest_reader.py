@@ -31,7 +31,7 @@ from stromboli.api.types.scheduling import PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim, StorageClass
 
 IMPLIED = "(implied)"
-_COUNTED_IN_PART = "what can be read of the pod counts on its node"
+_COUNTED_IN_PART = "the other fields of the pod count on its node"
 _BLOCK = 16_384
 """Objects whose JSON is kept in one piece, and let go together."""
 

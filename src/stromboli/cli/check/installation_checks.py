@@ -125,7 +125,30 @@ def _deployment(part: str, name: str, deployment: Manifest) -> CheckResult:
                 f"Deployment {name}: the rollout has stopped: {condition.get('message') or 'no reason given'}"
             )
             return warning(part, text, f"kubectl rollout status {where}; kubectl logs {where}")
+    if unfinished := _unfinished_rollout(deployment):
+        return warning(
+            part,
+            f"{text}, but its rollout has not finished: {unfinished}",
+            f"kubectl rollout status {where}; kubectl get pods -n {namespace_of(deployment)}",
+        )
     return ok(part, text)
+
+
+def _unfinished_rollout(deployment: Manifest) -> str:
+    """Why `kubectl rollout status` would wait, in its words; old pods may be ready while new ones crash."""
+    wanted, status = _replicas(deployment), deployment.get("status") or {}
+    total, updated, available = (
+        int(status.get(f"{kind}eplicas") or 0) for kind in ("r", "updatedR", "availableR")
+    )
+    if int(status.get("observedGeneration") or 0) < int(deployment["metadata"].get("generation") or 0):
+        return "waiting for the deployment spec update to be observed"
+    if updated < wanted:
+        return f"{updated} out of {wanted} new replicas have been updated"
+    if total > updated:
+        return f"{total - updated} old replicas are pending termination"
+    if available < updated:
+        return f"{available} of {updated} updated replicas are available"
+    return ""
 
 
 def _leases(facts: InstallationFacts) -> Iterator[CheckResult]:
