@@ -110,7 +110,10 @@ def test_cycles_by_the_period(trace: str) -> None:
         (["--swf", "{trace}", "--policy", "a.yaml", "--preset", "basic"], "exclude each other"),
         (["--swf", "{trace}", "--save", "/nowhere/at/all.json"], "there is no folder /nowhere/at"),
         (["--swf", "{trace}", "--csv", "{trace}"], "three.swf: this is a file; give the name of a folder"),
-        (["--swf", "{trace}", "--csv", "{trace}/below"], "three.swf: this is a file; give the name of a folder"),
+        (
+            ["--swf", "{trace}", "--csv", "{trace}/below"],
+            "three.swf: this is a file; give the name of a folder",
+        ),
         (["--swf", "{trace}", "--plots", "{trace}"], "three.swf: this is a file; give the name of a folder"),
         (["--swf", "{trace}", "--score", "fgd", "--now", "x"], "--score, --now: without effect on --swf"),
         (["--openb-pods", "p.csv"], "--openb-nodes: a list of nodes and a list of pods go together"),
