@@ -4,7 +4,8 @@ INSTALLED := .venv/.installed
 DEV := .venv/.dev
 MEASURE := .venv/.measure
 PIP := -q --disable-pip-version-check
-PYTEST := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/pytest
+COVERED := CI=1 $(BIN)/coverage run -m pytest
 # Compiled modules are kept, whatever the environment says: tests start many processes, each with all imports.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -52,13 +53,15 @@ mutants: $(MEASURE)  ## Count the mutants of some packages that their unit tests
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 coverage: $(MEASURE)  ## Measure what all tests cover, but for those on the real API server
-	rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest --dist loadgroup --no-loadscope-reorder -n auto --tier all
-	$(BIN)/coverage run -m pytest --dist loadgroup --no-loadscope-reorder -n 2 --tier programs
-	$(BIN)/coverage run -m pytest --dist loadgroup --no-loadscope-reorder -n 3 -m kubernetes --server embedded tests/kubernetes
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --format=total
-	$(BIN)/coverage json -q -o build/coverage.json
+	rm -f .coverage .coverage.* build/coverage.json
+	mkdir -p build
+	failed=0; \
+	$(COVERED) -n auto --tier all || failed=1; \
+	$(COVERED) -n 2 --tier programs || failed=1; \
+	$(COVERED) -n 3 -m kubernetes --server embedded tests/kubernetes || failed=1; \
+	$(BIN)/coverage combine --quiet && $(BIN)/coverage json -q -o build/coverage.json || failed=1; \
+	$(BIN)/python -c 'import json; print("lines {percent_statements_covered:.2f} %, branches {percent_branches_covered:.2f} %".format(**json.load(open("build/coverage.json"))["totals"]))'; \
+	exit $$failed
 
 soak: dev  ## Load a whole cluster with honest and hostile users for an hour, and kill it now and then
 	STROMBOLI_SOAK_SECONDS=$${STROMBOLI_SOAK_SECONDS:-3600} $(BIN)/pytest -s tests/soak
