@@ -8,6 +8,7 @@ from tests.tiers import (
     pytest_configure,
     pytest_runtest_setup,
     pytest_xdist_auto_num_workers,
+    pytest_xdist_make_scheduler,
 )
 
 __all__ = (
@@ -15,6 +16,7 @@ __all__ = (
     "pytest_configure",
     "pytest_runtest_setup",
     "pytest_xdist_auto_num_workers",
+    "pytest_xdist_make_scheduler",
 )
 
 

@@ -6,6 +6,8 @@ program besides Python are marked `programs` and run by `make test-embedded`.
 
 from __future__ import annotations
 
+import errno
+import functools
 import json
 import os
 import shutil
@@ -13,13 +15,15 @@ import signal
 import socket
 import sys
 import tempfile
-from collections import Counter, defaultdict
-from collections.abc import Hashable, MutableMapping
+from collections import Counter
+from collections.abc import Callable, Hashable, MutableMapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.kubernetes.program import cached, helm_folder
 from tests.number_of_examples import VARIABLE, scaled
@@ -32,22 +36,18 @@ EXAMPLES = 40
 DURATIONS = Path(__file__).with_name("durations.json")
 SHORTEST = 0.5
 """Seconds below which the duration of a file is not kept."""
-SHARED_CLUSTERS = {
-    "shared_cluster": "shared_cluster",
-    "gate": "gate",
-    "admitting_plane": "gate",
-    "workload_plane": "workload_plane",
-    "plane": "plane",
-}
-"""Fixtures that start servers once for a run, with a name for these servers: their tests run in one worker."""
+SHARED_SERVERS = "tests/kubernetes/"
+"""In a tier, the tests below this directory share servers that start once for a run, so they run in one worker."""
 BASIC_PROGRAMS = (
     "awk basename bash cat chmod cp cut date dirname echo env expr false find grep head hostname id kill ln ls mkdir"
     " mkfifo mktemp mv nice nohup nproc printf ps pwd rm rmdir sed seq setpriv setsid sh sleep sort stty tail tee test"
     " timeout touch tr true uname uniq wc which xargs yes"
 )
-"""What every machine has; tests of the tier `fast` find no other program."""
+"""What every machine has; tests not marked `programs` find no other program in a tier."""
+PYTHON_COMMANDS = ("python", "python3", "stromboli")
 
 _getaddrinfo = socket.getaddrinfo
+_connect, _connect_ex = socket.socket.connect, socket.socket.connect_ex
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -59,17 +59,20 @@ def add_options(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     socket.getaddrinfo = _local_addresses  # no test asks the network for a name
+    socket.socket.connect = _connect_locally(_connect)
+    socket.socket.connect_ex = _connect_locally(_connect_ex)
     remove_proxies(os.environ)
     if (
         signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ):  # as in a background job; processes that tests start inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    tier = config.getoption("--tier")
     if not hasattr(config, "workerinput"):  # workers inherit the environment
-        _prepare(config, config.getoption("--tier"))
-    # The same examples in every run of CI, so that a change is judged alike. No deadline: a busy machine is no failure.
-    settings.register_profile(
-        "tier", max_examples=scaled(EXAMPLES), derandomize=bool(os.environ.get("CI")), deadline=None
-    )
+        _prepare(config, tier)
+    # The same examples in every run of `make test` and of CI, so that a change is judged alike. No deadline: a busy
+    # machine is no failure.
+    same = tier == "fast" or bool(os.environ.get("CI"))
+    settings.register_profile("tier", max_examples=scaled(EXAMPLES), derandomize=same, deadline=None)
     settings.load_profile("tier")
 
 
@@ -89,24 +92,63 @@ def _local_addresses(
     return _getaddrinfo(host, port, family, type, proto, flags)
 
 
+def _connect_locally(connect: Callable[[socket.socket, Any], Any]) -> Callable[[socket.socket, Any], Any]:
+    """Connect to addresses of this machine; any other is unreachable."""
+
+    @functools.wraps(connect)
+    def guarded(client: socket.socket, address: Any) -> Any:
+        internet = client.family in (socket.AF_INET, socket.AF_INET6)
+        if internet and client.type == socket.SOCK_STREAM and not _is_local(client.family, address[0]):
+            raise OSError(errno.ENETUNREACH, f"tests connect to no other machine: {address[0]}")
+        return connect(client, address)
+
+    return guarded
+
+
+@functools.cache
+def _is_local(family: socket.AddressFamily, host: str) -> bool:
+    """Whether a server of this machine could listen there."""
+    with socket.socket(family, socket.SOCK_STREAM) as server:
+        try:
+            socket.getaddrinfo(host or None, 0, family)  # looks up no name over the network, as `bind` would
+            server.bind((host, 0))
+        except OSError:
+            return False
+    return True
+
+
 def _prepare(config: pytest.Config, tier: str) -> None:
     if tier == "fast":
         os.environ[VARIABLE] = str(float(os.environ.get(VARIABLE, "1")) / SHARE)
-        os.environ["PATH"] = os.pathsep.join(
-            [str(Path(sys.executable).parent), _links(config, BASIC_PROGRAMS.split())]
-        )
+    if tier in ("", "programs"):
+        programs = [_built_programs(config), os.environ["PATH"]]
     else:
-        os.environ["PATH"] = os.pathsep.join([_built_programs(config), os.environ["PATH"]])
+        programs = [_links(config, BASIC_PROGRAMS.split())]
+    os.environ["PATH"] = os.pathsep.join([_python(config), *programs])
     if config.getoption("--record-durations"):
-        config.pluginmanager.register(_Recorder())
+        config.pluginmanager.register(_Recorder(_kind_of_run(config)))
+
+
+def _python(config: pytest.Config) -> str:
+    """Return a directory with Python and its commands alone: /usr/bin, for one, has others too."""
+    beside = Path(sys.executable).parent
+    if sys.prefix != sys.base_prefix:  # a virtual environment
+        return str(beside)
+    directory = _directory(config)
+    for name in PYTHON_COMMANDS:
+        if (beside / name).exists():
+            (directory / name).symlink_to(beside / name)
+    return str(directory)
 
 
 def _links(config: pytest.Config, names: list[str]) -> str:
     """Make a directory with nothing but links to these programs."""
+    found = {name: shutil.which(name) for name in names}
+    if missing := [name for name, program in found.items() if program is None]:
+        raise pytest.UsageError(f"tests need programs that are not on PATH: {', '.join(missing)}")
     directory = _directory(config)
-    for name in names:
-        if (program := shutil.which(name)) is not None:
-            (directory / name).symlink_to(program)
+    for name, program in found.items():
+        (directory / name).symlink_to(str(program))
     return str(directory)
 
 
@@ -143,8 +185,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             chosen[_belongs(item, tier)].append(item)
         config.hook.pytest_deselected(items=chosen[False])
         items[:] = chosen[True]
-    if config.getoption("dist", "no") == "loadgroup":
-        _group(items)
+    if hasattr(config, "workerinput"):
+        _order(items, tier, _kind_of_run(config))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -178,41 +220,71 @@ def _mark_other_seeds(items: list[pytest.Item]) -> None:
 # -- groups and durations
 
 
-def _group(items: list[pytest.Item]) -> None:
-    """Let the tests of a file, or of a cluster that several files share, run in one worker; longest groups first."""
-    durations = json.loads(DURATIONS.read_text())
-    tests = Counter(_file(item) for item in items)
-    groups: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        shared = next((servers for name, servers in SHARED_CLUSTERS.items() if name in fixtures), None)
-        groups[shared or _file(item)].append(item)
-    seconds = {
-        name: sum(durations.get(_file(item), 0) / tests[_file(item)] for item in group)
-        for name, group in groups.items()
-    }
-    ordered = sorted(groups, key=lambda name: -seconds[name])
-    for name in ordered:
-        for item in groups[name]:
-            item.add_marker(pytest.mark.xdist_group(name))
-    items[:] = [item for name in ordered for item in groups[name]]
+class GroupScheduling(LoadScopeScheduling):
+    """Gives the tests of a group to one worker, and groups in the order in which workers list them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group(nodeid, self.config.getoption("--tier"))
 
 
-def _file(item: pytest.Item) -> str:
-    return item.path.relative_to(DURATIONS.parent).as_posix()
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling | None:
+    if config.getoption("dist") != "load":  # a developer asked for another distribution
+        return None
+    config.option.loadscopereorder = False
+    return GroupScheduling(config, log)
+
+
+def _group(nodeid: str, tier: str) -> str:
+    file = nodeid.partition("::")[0]
+    return SHARED_SERVERS if tier and file.startswith(SHARED_SERVERS) else file
+
+
+def _order(items: list[pytest.Item], tier: str, kind: str) -> None:
+    """Sort tests by the expected duration of their group, longest first."""
+    durations = _expected_durations(kind)
+    files = {item.nodeid.partition("::")[0]: _group(item.nodeid, tier) for item in items}
+    seconds: Counter[str] = Counter()
+    for file, group in files.items():
+        seconds[group] += durations.get(file.removeprefix("tests/"), 0)
+    ordered = {group: place for place, group in enumerate(sorted(seconds, key=lambda group: -seconds[group]))}
+    items.sort(key=lambda item: ordered[_group(item.nodeid, tier)])
+
+
+def _kind_of_run(config: pytest.Config) -> str:
+    """Return what durations of files depend on: the tier, or the API server of `tests/kubernetes`."""
+    return str(config.getoption("--tier") or config.getoption("--server") or "real")
+
+
+def _recorded() -> dict[str, dict[str, float]]:
+    """Return the seconds of each file by kind of run."""
+    recorded: dict[str, dict[str, float]] = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+    return recorded
+
+
+def _expected_durations(kind: str) -> dict[str, float]:
+    """Return the seconds of each file in this kind of run, or the most that it took in another."""
+    recorded = _recorded()
+    expected: Counter[str] = Counter()
+    for files in recorded.values():
+        expected |= Counter(files)
+    return {**expected, **recorded.get(kind, {})}
 
 
 class _Recorder:
     """Keeps how long the tests of each file took, in seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
         self._seconds: Counter[str] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[report.nodeid.partition("::")[0].removeprefix("tests/")] += report.duration
 
     def pytest_sessionfinish(self) -> None:
-        known = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+        recorded = _recorded()
+        known = recorded.get(self._kind, {})
         known |= {file: round(seconds, 1) for file, seconds in self._seconds.items()}
-        kept = {file: seconds for file, seconds in sorted(known.items()) if seconds >= SHORTEST}
-        DURATIONS.write_text(json.dumps(kept, indent=1) + "\n")
+        recorded[self._kind] = {
+            file: seconds for file, seconds in sorted(known.items()) if seconds >= SHORTEST
+        }
+        DURATIONS.write_text(json.dumps(recorded, indent=1) + "\n")

@@ -20,9 +20,11 @@ from stromboli.cli.demo.command import is_screen
 from stromboli.cli.demo.frame import Frame
 from stromboli.embedded.nodes.node_annotations import RUN_TIME
 
-ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-ENVIRONMENT.pop("KUBECONFIG", None)
-"""Where `stromboli` is a command, as after an installation."""
+
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without KUBECONFIG, which the demo's last screen mentions."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
 
 
 @pytest.mark.slow
@@ -33,7 +35,6 @@ def test_the_demo_shows_its_four_rules(tmp_path: Path) -> None:
         text=True,
         timeout=120,
         cwd=tmp_path,
-        env=ENVIRONMENT,
         check=True,
     )
     output = done.stdout
@@ -305,7 +306,7 @@ def test_frames_are_drawn_only_where_they_fit(
 def test_on_a_real_terminal_each_frame_fits_80_columns_and_24_lines(tmp_path: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
-        environment = {**ENVIRONMENT, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
+        environment = {**os.environ, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
         for name in ("COLUMNS", "LINES"):
             environment.pop(name, None)
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))

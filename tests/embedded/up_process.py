@@ -48,13 +48,11 @@ class Up:
         """For kubectl and for our own commands, which find no other cluster."""
         runtime = self.data.parent / "runtime"
         runtime.mkdir(exist_ok=True)
-        paths = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return os.environ | {
             "KUBECONFIG": str(self.data / "kubeconfig"),
             "XDG_RUNTIME_DIR": str(runtime),
             "XDG_STATE_HOME": str(runtime),
             "HOME": str(self.data.parent),
-            "PATH": paths,
         }
 
     def __enter__(self) -> Up:
