@@ -14,6 +14,8 @@ from typing import Any
 
 CERTIFICATE = Path(__file__).parent / "self_signed.pem"
 """A key and a certificate for 127.0.0.1 that are good for nothing but tests."""
+LONG = 60.0
+"""Seconds after which a bad server hangs up: longer than any caller should wait."""
 
 
 @dataclass
@@ -98,7 +100,7 @@ def behaving(badly: Callable[[socket.socket, threading.Event], None]) -> Iterato
 
     def handle(link: socket.socket) -> None:
         with link, contextlib.suppress(OSError):
-            link.settimeout(5)
+            link.settimeout(LONG)
             badly(link, over)
 
     def serve() -> None:
@@ -119,7 +121,7 @@ def behaving(badly: Callable[[socket.socket, threading.Event], None]) -> Iterato
 
 def silent(link: socket.socket, over: threading.Event) -> None:
     """Takes the request and says nothing."""
-    over.wait(5)
+    over.wait(LONG)
 
 
 def dripping(link: socket.socket, over: threading.Event) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from stromboli.kube.cluster_access import Access, Trust
 from stromboli.kube.credentials import Certificate, Identity, NoCredentials, StaticCredentials, bearer
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, NoResponse, Request
-from tests.serving import BAD, CERTIFICATE, Asked, Reply, behaving, dead, serving
+from tests.serving import BAD, CERTIFICATE, LONG, Asked, Reply, behaving, dead, serving
 
 PODS = RESOURCES[Pod]
 GET = Request("GET", "/x")
@@ -250,18 +251,20 @@ def test_a_stream_comes_in_pieces_and_its_silence_is_noticed() -> None:
     def half(link: Any, over: Any) -> None:
         link.recv(65536)
         link.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n")
-        over.wait(5)
+        over.wait(LONG)
 
     got: list[bytes] = []
 
     async def story(client: Client) -> None:
-        async with client.stream("/x?watch=true", idle_timeout=0.3) as pieces:
+        async with client.stream("/x?watch=true", idle_timeout=1.5) as pieces:
             async for piece in pieces:
                 got.append(piece)
 
+    begin = time.monotonic()
     with behaving(half) as url, pytest.raises(NoResponse):
         talk(url, story)
     assert got == [b"one\n"]
+    assert time.monotonic() - begin < LONG / 2, "the server did not end it"
 
 
 def test_a_stream_that_is_refused_says_why() -> None:

@@ -278,6 +278,12 @@ def restarted(api: InMemoryApi) -> int:
     return int(api.find("jobs", "j", "team")["status"].get("retryCount", 0))
 
 
+def versions_admitted(api: InMemoryApi) -> list[str]:
+    """Admit the group that there is; the versions of the job that its pods are of."""
+    admit(api)
+    return [pod["metadata"]["annotations"]["volcano.sh/job-version"] for pod in api.every("pods")]
+
+
 def test_an_event_is_recorded_once_however_often_the_writes_after_it_fail(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -299,9 +305,7 @@ def test_an_event_is_recorded_once_however_often_the_writes_after_it_fail(
             for restarts in (1, 2):
                 await wait_until(lambda expected=restarts: restarted(api) == expected)
                 assert recorded == ["Start to execute action RestartJob "] * restarts
-                await wait_until(lambda: bool(api.every("podgroups")))
-                admit(api)
-                await wait_until(lambda: len(api.every("pods")) == 1)
+                await wait_until(lambda version=str(restarts): versions_admitted(api) == [version])
                 await wait_until_idle(api, runner)
                 live(api, "Failed")
 

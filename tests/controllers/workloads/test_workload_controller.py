@@ -32,6 +32,7 @@ def test_an_owner_that_rests_after_a_failure_waits_longer_each_time(
 ) -> None:
     caplog.set_level("CRITICAL")
     monkeypatch.setattr(controller_base, "REST", 0.0)
+    monkeypatch.setattr(controller_base, "REFUSAL_PAUSE", 0.0)
     api = cluster()
 
     def refuse(request: Request) -> None:
@@ -44,11 +45,24 @@ def test_an_owner_that_rests_after_a_failure_waits_longer_each_time(
         async with running_controllers(api, ReplicaSetController) as runner:
             (controller,) = runner.controllers
             assert isinstance(controller, ReplicaSetController)
-            await wait_until(lambda: controller.queue.num_requeues(KEY) >= 3)
-            controller.rests_until[KEY] = time.monotonic() + 0.1
-            failures = controller.queue.num_requeues(KEY)
-            await wait_until(lambda: controller.queue.num_requeues(KEY) != failures)
-            assert controller.queue.num_requeues(KEY) == failures + 1
+            failures: list[int] = []
+            rests: list[float] = []
+            failed, pause_before = controller._failed, controller.pause_before
+
+            def failed_and_rests(key: str, error: Exception, unexpected: bool = False) -> None:
+                failed(key, error, unexpected)
+                failures.append(controller.queue.num_requeues(key))
+                controller.rests_until[key] = time.monotonic() + 0.5
+
+            def noted_pause(key: str) -> float:
+                rests.append(pause_before(key))
+                return rests[-1]
+
+            monkeypatch.setattr(controller, "_failed", failed_and_rests)
+            monkeypatch.setattr(controller, "pause_before", noted_pause)
+            await wait_until(lambda: len(failures) >= 3)
+            assert any(rests), "it rested"
+            assert failures == list(range(failures[0], failures[0] + len(failures)))
 
     asyncio.run(scenario())
 

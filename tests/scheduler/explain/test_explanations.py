@@ -49,6 +49,12 @@ class Story:
 
         self.explanations = Explanations(self.seam, Noting(DecisionHistory()), lambda: self.unchanged)
 
+    async def calls_arrived(self) -> None:
+        """Wait until the cycle's thread is called."""
+        async with asyncio.timeout(60):
+            while not self.seam.changes.arrived.is_set():
+                await asyncio.sleep(0)
+
     def in_thread(self, work: Callable[[], object]) -> asyncio.Future[Any]:
         def run() -> None:
             threading.current_thread().name = "cycles"
@@ -62,7 +68,7 @@ def test_a_question_is_answered_at_once_if_nothing_has_changed_since_the_cycle()
         story = Story()
         story.explanations.cycle_ended(waiting_world().cycle())
         asking = asyncio.create_task(story.explanations.answer(DEFAULT))
-        await asyncio.sleep(0.01)
+        await story.calls_arrived()
         await story.in_thread(story.seam.run_calls)
         answer = await asking
         assert story.threads == ["cycles"]
@@ -78,7 +84,7 @@ def test_a_job_that_waits_is_tried_once_more_for_the_answer() -> None:
             story.explanations.cycle_ended(world.step())
         assert world.cycle().repeated
         asking = asyncio.create_task(story.explanations.answer(TRAIN))
-        await asyncio.sleep(0.01)
+        await story.calls_arrived()
         await story.in_thread(story.seam.run_calls)
         assert story.explanations.is_postponed
         outcome = world.cycle()
@@ -97,7 +103,7 @@ def test_while_a_cycle_runs_nothing_is_computed_and_after_it_the_answer_comes() 
         cycling = threading.Event()
         running = story.in_thread(lambda: cycling.wait(20))
         asking = asyncio.create_task(story.explanations.answer(TRAIN))
-        await asyncio.sleep(0.1)
+        await story.calls_arrived()
         assert not story.asked
         cycling.set()
         await running
@@ -118,7 +124,7 @@ def test_after_a_change_the_next_cycle_is_waited_for() -> None:
         story.explanations.cycle_ended(world.cycle())
         story.unchanged = False
         asking = asyncio.create_task(story.explanations.answer(TRAIN))
-        await asyncio.sleep(0.01)
+        await story.calls_arrived()
         await story.in_thread(story.seam.run_calls)
         await asyncio.sleep(0.05)
         assert not asking.done()
@@ -201,7 +207,7 @@ def test_a_failure_goes_to_whoever_asked_and_not_into_the_cycle() -> None:
         story.explanations._answers.of = fail  # type: ignore[method-assign]
         story.explanations.cycle_ended(waiting_world().cycle())
         asking = asyncio.create_task(story.explanations.answer(DEFAULT))
-        await asyncio.sleep(0.01)
+        await story.calls_arrived()
         await story.in_thread(story.seam.run_calls)
         with pytest.raises(ZeroDivisionError):
             await asking

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -29,9 +30,9 @@ from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, Request
 from stromboli.scheduler.writes import decision_writer as writing
-from stromboli.scheduler.writes.decision_writer import DecisionWriter
+from stromboli.scheduler.writes.decision_writer import PATIENCE, DecisionWriter
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
-from tests.kube.fake_api import BROKEN, CONFLICT, GONE, LOST, Answer, FakeApi, body, pod
+from tests.kube.fake_api import BROKEN, CONFLICT, GONE, LOST, Answer, Clock, FakeApi, body, pod
 
 BIND = Bind("ns", "web-0", "u1", "n1", "ns/web")
 EVICT = Evict("ns", "old-0", "u2", "n1", "ns/old", "preempt", "preempt", "ns/urgent")
@@ -40,7 +41,6 @@ EVICT = Evict("ns", "old-0", "u2", "n1", "ns/old", "preempt", "preempt", "ns/urg
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "BACKOFF", Backoff(first=0.001, longest=0.05))
-    monkeypatch.setattr(writing, "PATIENCE", 0.05)
 
 
 def condition(message: str, nominated: str = "") -> PodCondition:
@@ -63,6 +63,7 @@ def write(
     *orders: Decision | WriteOrder,
     workers: int = 8,
     write_time_left: Callable[[], float] = lambda: 60.0,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Let a writer carry orders out, all submitted at once."""
     outcome = Outcome()
@@ -77,12 +78,13 @@ def write(
             lambda order, _: outcome.done.append(order.decision),
             workers=workers,
             wall=lambda: 1000.0,
+            clock=clock,
         )
         writer.outbox.submit(
             order if isinstance(order, WriteOrder) else WriteOrder(order) for order in orders
         )
         writer.start()
-        assert await writer.finish(5.0)
+        assert await writer.finish(60.0)
 
     asyncio.run(run())
     return outcome
@@ -131,15 +133,27 @@ def test_a_bind_that_is_refused_for_good_comes_back_with_the_reason() -> None:
 
 
 def test_a_bind_that_is_always_answered_with_500_fails_after_a_while() -> None:
-    api = FakeApi(answer=lambda request: BROKEN if "binding" in request.path else b"{}")
-    outcome = write(api, BIND)
-    assert len(api.writes) >= 2
+    clock = Clock()
+
+    def answer(request: Request) -> bytes | Exception:
+        clock.now += PATIENCE / 3
+        return BROKEN if "binding" in request.path else b"{}"
+
+    api = FakeApi(answer=answer)
+    outcome = write(api, BIND, clock=clock)
+    assert len(api.writes) == 3
     assert outcome.failures == [WriteFailure(BIND, "etcd is on fire")]
 
 
 def test_a_bind_whose_answer_was_lost_is_asked_about_until_the_truth_is_known() -> None:
+    clock = Clock()
     answers = [LOST, *[BROKEN] * 60, CONFLICT, pod("u1", "n1")]
-    outcome = write(FakeApi(answers), BIND)
+
+    def answer(request: Request) -> Answer:
+        clock.now += PATIENCE / 3
+        return answers.pop(0) if answers else b"{}"
+
+    outcome = write(FakeApi(answer=answer), BIND, clock=clock)
     assert not outcome.failures
     assert BIND in outcome.done
 
@@ -397,21 +411,30 @@ def test_a_status_is_tried_again_until_it_stands_or_a_newer_one_takes_its_place(
         return BROKEN if refused and refused.pop() else b"{}"
 
     api = FakeApi(answer=answer)
-    api.delay = 0.001
+    sent, superseded = asyncio.Event(), asyncio.Event()
+    send = api.send
+
+    async def slow(request: Request, timeout: float) -> bytes:
+        sent.set()
+        await superseded.wait()
+        return await send(request, timeout)
+
+    api.send = slow  # type: ignore[method-assign]
 
     async def run() -> None:
-        writer = DecisionWriter(api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None)
+        writer = DecisionWriter(api, EventRecorder("v", "t", lambda: 0.0), lambda: 60.0, lambda _: None)
         writer.start()
         writer.outbox.submit([WriteOrder(status("Inqueue"))])
-        await asyncio.sleep(0.0015)
+        writer.outbox.flush()
+        await asyncio.wait_for(sent.wait(), 60)
         writer.outbox.submit([WriteOrder(status("Running"))])
-        await writer.finish(5.0)
+        writer.outbox.flush()
+        superseded.set()
+        assert await writer.finish(60.0)
 
     asyncio.run(run())
-    assert [body(request)["status"]["phase"] for request in api.writes].count("Running") == 1 or len(
-        api.writes
-    ) == 4
-    assert body(api.writes[-1])["status"]["phase"] == "Running"
+    phases = [body(request)["status"]["phase"] for request in api.writes]
+    assert phases == ["Inqueue", "Running", "Running", "Running"]
 
 
 def test_a_server_that_asks_to_wait_is_waited_for() -> None:

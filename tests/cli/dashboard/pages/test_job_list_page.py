@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from stromboli.simulator.job_manifests import job_manifests
 from tests.cli.dashboard.number_links import assert_numbers_lead_to_as_many
 from tests.cli.dashboard.view_requests import HOSTILE, html_of, links_of, rendered, text_of, view_request
 from tests.manifests import group, pod
+from tests.processor_time import least_seconds
 from tests.simulator.workload_manifests import job
 
 Manifest = dict[str, Any]
@@ -158,10 +158,8 @@ def test_many_jobs_make_a_bounded_page_quickly():
         for each in (group(f"gang-{number}", 2, namespace=f"ns-{number % 400}"), pod(f"p-{number}"))
     ]
     request = view_request("/jobs", *manifests)
-    rendered(job_list, request)
-    start = time.process_time()
     page = rendered(job_list, request)
-    assert time.process_time() - start < 0.5
+    assert least_seconds(lambda: rendered(job_list, request)) < 0.5
     assert len(html_of(page)) < 200_000
     assert "Page 1 of 15" in text_of(page)
 

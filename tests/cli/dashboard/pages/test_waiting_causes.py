@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -11,6 +10,7 @@ from stromboli.cli.dashboard.pages.page_content import PageContent
 from stromboli.cli.dashboard.pages.waiting_causes import waiting_card, waiting_causes
 from tests.cli.dashboard.view_requests import HOSTILE, NOW, links_of, rendered, text_of, view_request
 from tests.manifests import group
+from tests.processor_time import least_seconds
 
 
 def row(reason: str, **fields: Any) -> dict[str, Any]:
@@ -125,10 +125,8 @@ def test_many_reasons_are_grouped_quickly():
     rows = [
         row(f"0/{place % 50} nodes are unavailable: {place % 7} Insufficient cpu") for place in range(5000)
     ]
-    waiting_causes(rows)
-    start = time.process_time()
     (cause,) = waiting_causes(rows)
-    assert time.process_time() - start < 0.5
+    assert least_seconds(lambda: waiting_causes(rows)) < 0.5
     assert cause.jobs == 5000
 
 
