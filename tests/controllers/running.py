@@ -42,11 +42,11 @@ async def running_controllers(
         yield runner
     finally:
         runner.stop()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await running
 
 
-async def wait_until_idle(api: InMemoryApi, runner: ControllerRunner, seconds: float = 10.0) -> None:
+async def wait_until_idle(api: InMemoryApi, runner: ControllerRunner, seconds: float = 60.0) -> None:
     """Wait until the runner has seen everything and has nothing to do."""
     async with asyncio.timeout(seconds):
         calm = 0
@@ -56,7 +56,7 @@ async def wait_until_idle(api: InMemoryApi, runner: ControllerRunner, seconds: f
             calm = calm + 1 if runner.idle and len(api.requests) == asked else 0
 
 
-async def wait_until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+async def wait_until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.005)

@@ -12,16 +12,25 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from aiohttp import web
 
-from stromboli.daemon.connection_limits import TLS_BUFFER, ConnectionLimits, raise_descriptor_limit
-from stromboli.daemon.guarded_connection import Phase
+from stromboli.daemon.connection_limits import (
+    BODY_TIME,
+    HEADER_TIME,
+    TLS_BUFFER,
+    ConnectionLimits,
+    raise_descriptor_limit,
+)
+from stromboli.daemon.guarded_connection import Connection, Header, Phase
 from stromboli.daemon.http_listener import HttpListener
 from stromboli.daemon.request_connection import prove, stream
+from tests.loop_time import forward
 from tests.serving import CERTIFICATE
 
 LARGE = b"x" * 20_000_000
 """More than the buffers of two sockets."""
 PART = 32 * 1024
 USER_CONNECTIONS = 3
+LATE = 40
+"""Seconds for which a handler does not read the body."""
 PATIENCE = 20.0
 """Seconds after which a test fails."""
 BOTH = pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
@@ -46,7 +55,7 @@ async def _answer(request: web.BaseRequest) -> web.StreamResponse:
     if request.path == "/parts":
         return web.Response(body=_parts(request))
     if request.path == "/late":
-        await asyncio.sleep(1.2)
+        await asyncio.sleep(LATE)
     return web.Response(body=await request.read() or b"ok")
 
 
@@ -95,6 +104,13 @@ class Site:
     def connections(self) -> int:
         assert self._listener._guard is not None
         return len(self._listener._guard)
+
+    @property
+    def connection(self) -> Connection:
+        """The only one."""
+        assert self._listener._guard is not None
+        (connection,) = (each for phase in self._listener._guard._phases.values() for each in phase)
+        return connection
 
     @property
     def serving(self) -> int:
@@ -146,8 +162,11 @@ async def until(condition: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("sent", ["", "GET / HTTP/1.1\r\nHo", "\r\n"], ids=["nothing", "half", "a line"])
 def test_a_header_has_to_come_in_time(tls: bool, sent: str) -> None:
     async def story() -> None:
-        async with listening(tls, header_time=0.2) as site:
-            assert await ended(await site.send(sent)) == b""
+        async with listening(tls) as site:
+            streams = await site.send(sent)
+            await until(lambda: site.connections == 1)
+            await forward(HEADER_TIME)
+            assert await ended(streams) == b""
 
     asyncio.run(story())
 
@@ -165,10 +184,12 @@ def test_a_tls_handshake_has_to_come_in_time() -> None:
 @BOTH
 def test_the_header_of_a_further_request_has_to_come_in_time_too(tls: bool) -> None:
     async def story() -> None:
-        async with listening(tls, header_time=0.2) as site:
+        async with listening(tls) as site:
             streams = await site.send(request())
             assert await response(streams) == b"ok"
             streams[1].write(b"GET / HTTP")
+            await until(lambda: site.connection._header is Header.BEGUN)
+            await forward(HEADER_TIME)
             assert await ended(streams) == b""
 
     asyncio.run(story())
@@ -225,11 +246,12 @@ def test_a_body_that_trickles_is_not_waited_for(tls: bool) -> None:
 
 def test_a_large_body_has_more_time() -> None:
     async def story() -> None:
-        async with listening(body_time=0.7, slowest=1) as site:
+        async with listening(slowest=1) as site:
             streams = await site.send(request("/", "Content-Length: 102"))
-            await asyncio.sleep(0.05)  # what comes with the header does not count
-            streams[1].write(b"x" * 100)
-            await asyncio.sleep(1)
+            await until(lambda: site.connections == 1 and site.connection.phase is Phase.UNPROVEN_REQUEST)
+            streams[1].write(b"x" * 100)  # what comes with the header does not count
+            await until(lambda: site.connection._received == 100)
+            await forward(2 * BODY_TIME)
             streams[1].write(b"yz")
             assert (await response(streams))[-3:] == b"xyz"
 
@@ -239,10 +261,15 @@ def test_a_large_body_has_more_time() -> None:
 @BOTH
 def test_a_body_that_the_server_does_not_read_yet_is_not_late(tls: bool) -> None:
     async def story() -> None:
-        async with listening(tls, body_time=0.7, write_time=0.1, slowest=10**9) as site:
+        async with listening(tls, write_time=1, slowest=10**9) as site:
             body = LARGE[:900_000]
             streams = await site.send(request("/late", f"Content-Length: {len(body)}"))
             streams[1].write(body)
+            await until(lambda: site.connections == 1 and site.connection.phase is Phase.UNPROVEN_REQUEST)
+            transport = site.connection._transport
+            await until(lambda: transport is not None and not transport.is_reading())
+            for _ in range(LATE + 1):
+                await forward(1)
             assert await response(streams) == body
 
     asyncio.run(story())

@@ -17,6 +17,7 @@ from stromboli.controllers.hypernode import controller as module
 from stromboli.controllers.hypernode import discovery_config, ufm_client
 from stromboli.controllers.hypernode.controller import HyperNodeController
 from stromboli.controllers.options import Options
+from stromboli.controllers.runner import ControllerRunner
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.chaos import UnreliableApi
 from tests.controllers.in_memory_api import InMemoryApi
@@ -121,9 +122,16 @@ TREE = {"r0": (["n0", "n1"], 2), "r1": (["n2", "n3"], 2), "s0": (["r0", "r1"], 4
 
 
 @asynccontextmanager
-async def running(api: InMemoryApi, **options: Any) -> AsyncIterator[None]:
+async def running(api: InMemoryApi, **options: Any) -> AsyncIterator[ControllerRunner]:
     async with running_controllers(api, HyperNodeController, **options) as runner:
-        yield
+        yield runner
+        await wait_until_idle(api, runner)
+
+
+async def wait_until_nothing_is_due(api: InMemoryApi, runner: ControllerRunner) -> None:
+    """Wait until what follows from all changes, our own writes included, is done."""
+    await wait_until_idle(api, runner)
+    while any(controller.queue._delayed for controller in runner.controllers):
         await wait_until_idle(api, runner)
 
 
@@ -134,13 +142,13 @@ def play(story: Callable[[], Any]) -> None:
 def test_hyper_nodes_appear_with_their_counts_and_then_nothing_is_written() -> None:
     async def story() -> None:
         api = world(LABELS)
-        async with running(api):
+        async with running(api) as runner:
             await becomes(api, TREE)
-            await asyncio.sleep(3 * module.SHORTEST_REST)  # what follows from our own writes
+            await wait_until_nothing_is_due(api, runner)
             written = len(api.writes)
             assert 6 <= written <= 9
             put_node(api, "n0", rack="r0", switch="s0", other="label")
-            await asyncio.sleep(3 * module.SHORTEST_REST)
+            await wait_until_nothing_is_due(api, runner)
             assert len(api.writes) == written
         for obj in api.every("hypernodes"):
             assert obj["metadata"]["labels"][SOURCE] == "label"
@@ -254,13 +262,13 @@ def test_an_answer_that_is_lost_makes_no_second_hyper_node() -> None:
 def test_the_configuration_is_reread_and_a_source_that_is_disabled_leaves_its_hyper_nodes() -> None:
     async def story() -> None:
         api = world()
-        async with running(api):
+        async with running(api) as runner:
             configure(api, LABELS)
             await becomes(api, TREE)
             configure(api, {**LABELS, "enabled": False})
             put_node(api, "n9", rack="r9", switch="s0")
             api.remove("configmaps", *CONFIG_MAP)
-            await asyncio.sleep(3 * module.SHORTEST_REST)
+            await wait_until_nothing_is_due(api, runner)
             assert tree(api) == TREE
             racks = {"networkTopologyTypes": {"gpu": [{"nodeLabel": "rack"}, {"nodeLabel": "host"}]}}
             configure(api, {**LABELS, "config": racks})
@@ -294,12 +302,12 @@ def test_a_type_that_is_wrong_costs_no_hyper_node() -> None:
 
     async def story() -> None:
         api = world(LABELS)
-        async with running(api):
+        async with running(api) as runner:
             await becomes(api, TREE)
             types = {"a-name-that-is-too-long": LABELS["config"]["networkTopologyTypes"]["gpu"]}
             configure(api, {**LABELS, "config": {"networkTopologyTypes": types}})
             await wait_until(lambda: bool(api.events))
-            await asyncio.sleep(3 * module.SHORTEST_REST)
+            await wait_until_nothing_is_due(api, runner)
             assert tree(api) == TREE
         assert "needs 1 to 20 bytes" in api.events[0][1]
 

@@ -476,7 +476,7 @@ def test_a_server_starts_though_a_webhook_hangs(tmp_path: Path, monkeypatch: pyt
                 await register(api, "validating", url, rules=[DELETED_MAPS])
                 await leave_dependents(api, 1)
                 await eventually(lambda: is_(_soon(len(asked)), 1))
-            async with asyncio.timeout(5), running(tmp_path / "data") as api:
+            async with asyncio.timeout(60), running(tmp_path / "data") as api:
                 assert "left-0" in await names(api, MAPS)
                 thought.set()
                 await eventually(lambda: is_(names(api, MAPS), []))

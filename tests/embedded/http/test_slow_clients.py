@@ -18,6 +18,7 @@ import pytest
 
 from stromboli.daemon.connection_limits import ConnectionLimits
 from tests.embedded.api_requests import PODS, config_map, running
+from tests.loop_time import forward
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 HALF = b"GET /readyz HTTP/1.1\r\nHost: x\r\n"
@@ -72,7 +73,7 @@ def test_the_server_opens_as_many_files_as_it_may(tmp_path: Path) -> None:
 
 
 def test_a_watch_goes_on_while_unknown_clients_come_and_wait(tmp_path: Path) -> None:
-    limits = ConnectionLimits(unproven=10, body_time=0.2, write_time=0.2)
+    limits = ConnectionLimits(unproven=10)
 
     async def story() -> None:
         async with (
@@ -89,7 +90,8 @@ def test_a_watch_goes_on_while_unknown_clients_come_and_wait(tmp_path: Path) -> 
             await api.get(PODS)
             for _, writer in links:
                 writer.transport.abort()
-            await asyncio.sleep(0.6)  # longer than the limits that hold for other responses
+            for _ in range(3):  # longer than the limits that hold for other responses
+                await forward(limits.write_time)
             await api.post(MAPS, config_map("told"))
             event = await asyncio.wait_for(following(), PATIENCE)
             while event["object"]["metadata"]["name"] != "told":

@@ -13,10 +13,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from stromboli.daemon.connection_limits import ConnectionLimits
+from stromboli.daemon.connection_limits import WRITE_TIME
 from stromboli.embedded.http import representations
 from stromboli.embedded.store.watch import LARGEST_WRITE, Watch
 from tests.embedded.api_requests import ApiCaller, config_map, running
+from tests.loop_time import forward
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -97,11 +98,14 @@ def test_a_watch_ends_when_its_client_leaves_even_if_nothing_happens(tmp_path: P
 
 def test_a_watch_that_nobody_reads_ends_soon_after_its_time(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with running(tmp_path, connection_limits=ConnectionLimits(write_time=0.2)) as api:
+        async with running(tmp_path) as api:
             for number in range(10):
                 await api.post(MAPS, config_map(f"m{number}", {"x": "y" * 1_000_000}))
-            async with unread(api, f"{MAPS}?watch=true&timeoutSeconds=1"):
-                await until(lambda: [pending(watch) for watch in api.server.hub])
+            async with unread(api, f"{MAPS}?watch=true&timeoutSeconds=100"):
+                await until(lambda: any(pending(watch) for watch in api.server.hub))
+                await forward(100)
+                for _ in range(2):
+                    await forward(WRITE_TIME)
                 await until(lambda: not list(api.server.hub))
             assert api.server.hub.buffers.bytes == 0
 
