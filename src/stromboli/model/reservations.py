@@ -227,9 +227,11 @@ class Reservations:
                 idle[:, charge.node.row] -= columns.dense(charge.amount)
         return idle
 
-    def future_idle_for(self, task: Task) -> Ints:
-        """What will be free on nodes for a task, including its own reservation."""
-        future, own = self._cluster.columns.future_idle, self.own_room(task)
-        if own is not None:
-            future[:, own.row] += own.amount
+    def future_idle_for(self, *tasks: Task) -> Ints:
+        """What will be free on nodes for tasks together, including what is reserved for them."""
+        future = self._cluster.columns.future_idle
+        for task in tasks if self._charges else ():
+            own = self.own_room(task)
+            if own is not None:
+                future[:, own.row] += own.amount
         return future

@@ -20,7 +20,7 @@ from stromboli.engine.consolidation.consolidation_plan import ConsolidationPlan,
 from stromboli.engine.consolidation.movable_tasks import MOVABLE_STATUSES, Cost
 from stromboli.engine.eviction.eviction_domains import domains_of_job, domains_of_sub_job
 from stromboli.engine.pending_tasks import pending_tasks
-from stromboli.engine.placement.node_fit import fits, slots
+from stromboli.engine.placement.node_fit import SlotCount, fits
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.plugin import Eviction
 from stromboli.model.amounts import Amounts, total_of
@@ -99,10 +99,8 @@ class ConsolidationSearch:
         domains = domains_of_job(self._session, self._job, "consolidate")
         if len(domains) > 1:
             first = next(iter(self._job.by_status[Status.PENDING]))
-            by_node = slots(first.shape, self._session.cluster.columns.future_idle)
-            missing = {
-                domain: max(self._job.minimum - int(by_node[domain.rows].sum()), 0) for domain in domains
-            }
+            slots = SlotCount(first.shape.request, self._session.cluster.columns.future_idle)
+            missing = {domain: max(self._job.minimum - slots.on(domain.rows), 0) for domain in domains}
             domains.sort(key=lambda domain: (missing[domain], domain.tier, domain.name))
         return domains[: self._options.max_domains]
 

@@ -38,7 +38,7 @@ from stromboli.engine.eviction.victim_bundles import (
 from stromboli.engine.eviction.victim_candidates import VictimCandidates, remember
 from stromboli.engine.eviction.victim_selection import Limits, loss_limits, rounded_up
 from stromboli.engine.pending_tasks import pending_tasks
-from stromboli.engine.placement.node_fit import SlotCount, fits, slots
+from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, fits
 from stromboli.engine.plugin import Eviction
 from stromboli.engine.points import Choice, votes_in_turn
 from stromboli.engine.transaction import EvictionReason
@@ -148,8 +148,8 @@ class GangVictims:
             return False
         index = self.index(task)
         freeable = index.held_by(self.taken(task, index))
-        capacity = slots(task.shape, columns.idle + columns.releasing + freeable)
-        return bool(capacity.sum() >= group.needed)
+        free = columns.idle + columns.releasing + freeable
+        return SlotCount(task.shape.request, free).total >= group.needed
 
 
 class GangVictimSelection:
@@ -402,9 +402,8 @@ class SlotBound:
     """An upper bound on how many tasks of each shape fit once some victims have left."""
 
     def __init__(self, session: Session, tasks: list[Task], inside: Bools):
-        self._free = _free_for(session, tasks) * inside
-        self._needed = Counter(task.shape for task in tasks)
-        self._counts = {shape: SlotCount(shape, self._free) for shape in self._needed}
+        self._free = session.cluster.reservations.future_idle_for(*tasks)
+        self._slots = _slots_for(tasks, self._free, inside)
         self._changed: set[int] = set()
         """Rows of nodes that are to be counted again."""
 
@@ -417,32 +416,24 @@ class SlotBound:
     def may_suffice(self) -> bool:
         """Whether each shape by itself would find enough; together they may still not."""
         rows = np.array(sorted(self._changed), dtype=np.int64)
-        for count in self._counts.values():
-            count.update(rows, self._free[:, rows])
+        self._slots.update(rows, self._free[:, rows])
         self._changed.clear()
-        return all(self._counts[shape].total >= needed for shape, needed in self._needed.items())
-
-
-def _free_for(session: Session, tasks: Iterable[Task]) -> Ints:
-    """What will be free on each node, with what is reserved for these tasks."""
-    free = session.cluster.columns.future_idle.copy()
-    for task in tasks:
-        own = session.cluster.reservations.own_room(task)
-        if own is not None:
-            free[:, own.row] += own.amount
-    return free
+        return self._slots.enough
 
 
 def domains_with_slots(
     session: Session, domains: Sequence[Domain], tasks: Sequence[Task], freeable: Ints | int = 0
 ) -> list[Domain]:
     """The domains in which tasks of each shape may fit, if as much as `freeable` leaves each node."""
-    free = _free_for(session, tasks) + freeable
+    free = session.cluster.reservations.future_idle_for(*tasks) + freeable
     groups = RowGroups([domain.rows for domain in domains], free.shape[1])
-    enough = np.ones(len(domains), dtype=np.bool_)
-    for shape, count in Counter(task.shape for task in tasks).items():
-        enough &= groups.sums(slots(shape, free)) >= count
+    enough = _slots_for(tasks, free).within(groups) >= len(tasks)
     return [domains[place] for place in np.flatnonzero(enough).tolist()]
+
+
+def _slots_for(tasks: Sequence[Task], free: Ints, usable: Bools | None = None) -> TaskSlots:
+    counts = Counter(task.shape for task in tasks)
+    return TaskSlots((SlotCount(shape.request, free, usable), number) for shape, number in counts.items())
 
 
 def _best_node(session: Session, task: Task, inside: Bools) -> Node | None:

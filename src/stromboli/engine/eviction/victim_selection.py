@@ -25,7 +25,7 @@ from stromboli.engine.eviction.victim_candidates import (
     jobs_within,
     remember,
 )
-from stromboli.engine.placement.node_fit import fits, slots
+from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, fits
 from stromboli.engine.placement.node_placement import own_nodes_first
 from stromboli.engine.points import Choice, answers, tier_intersection, votes_in_turn
 from stromboli.model.amounts import Vector, dominant_share, plus, total_of
@@ -251,13 +251,17 @@ class VictimSelection:
         cluster = self.session.cluster
         if any(cluster.reservations.own_room(task) is not None for task in tasks):
             return list(domains)
-        groups = RowGroups([domain.rows for domain in domains], len(cluster.columns))
-        kinds = [self._failure_key(task, None) for task in tasks]
-        fitting = np.zeros(len(domains), dtype=np.int64)
-        for task, count in ((tasks[kinds.index(kind)], count) for kind, count in Counter(kinds).items()):
-            capacity = slots(task.shape, cluster.columns.future_idle + self._freeable_for(task).freed)
-            fitting += np.minimum(groups.sums(capacity * self.session.reachable(task)), count)
-        return [domain for domain, fit in zip(domains, fitting, strict=True) if fit >= needed]
+        keys = [self._failure_key(task, None) for task in tasks]
+        counts = Counter(keys)
+        first = dict(zip(reversed(keys), reversed(tasks), strict=True))
+        slots = TaskSlots((self._slots_for(first[key]), number) for key, number in counts.items())
+        fitting = slots.within(RowGroups([domain.rows for domain in domains], len(cluster.columns)))
+        return [domains[place] for place in np.flatnonzero(fitting >= needed).tolist()]
+
+    def _slots_for(self, task: Task) -> SlotCount:
+        """On the nodes that a task may use, if all possible victims were evicted."""
+        free = self.session.cluster.columns.future_idle + self._freeable_for(task).freed
+        return SlotCount(task.shape.request, free, self.session.reachable(task))
 
     def may_help(self, group: WaitGroup) -> bool:
         """Whether jobs that wait for capacity could have it if all possible victims were evicted.
@@ -270,12 +274,12 @@ class VictimSelection:
         if task.job is not None and task.job.allocated_count:
             return True  # it may take from its own tasks
         future = self.session.cluster.columns.future_idle
-        if self._candidates.one_by_one and slots(task.shape, future).any():
+        if self._candidates.one_by_one and SlotCount(task.shape.request, future).total:
             return True
-        capacity = slots(task.shape, future + self._freed_at_most(task))
-        if capacity.sum() >= group.needed and group.alike:
-            capacity = capacity * self.session.evaluation(task).reachable(task)
-        return bool(capacity.sum() >= group.needed)
+        slots = SlotCount(task.shape.request, future + self._freed_at_most(task))
+        if slots.total < group.needed or not group.alike:
+            return slots.total >= group.needed
+        return slots.on(self.session.evaluation(task).reachable(task)) >= group.needed
 
     def _freed_at_most(self, task: Task) -> Ints:
         """What each node could free for a task at most. No pod is listed if plugins allow no job as a victim."""

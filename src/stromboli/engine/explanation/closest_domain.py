@@ -10,8 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from stromboli.engine.explanation.quantities import amount_text
-from stromboli.engine.placement.node_fit import slots_of
-from stromboli.model.dimensions import PODS
+from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, asked_amounts, slots_of
 from stromboli.model.status import WEIGHT, Status
 from stromboli.model.topology.domain import LABEL_TIER
 from stromboli.model.topology.domain_sums import RowGroups
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from stromboli.model.amounts import Amounts
     from stromboli.model.cluster import Cluster
     from stromboli.model.node_columns import Bools, Ints
-    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -83,20 +81,20 @@ class DomainSearch:
     ):
         self._session = session
         self._cluster = session.cluster
-        self._counts = Counter(task.shape for task in tasks)
         self._job = tasks[0].job if tasks else None
         self.needed = len(tasks)
         self._idle = self._cluster.columns.allocatable if empty else self._idle_without_others(tasks)
-        self._slots: dict[Shape, Ints] = {}
         self._usable: Bools = np.zeros(len(self._cluster.columns), dtype=bool)
-        for shape, task in {task.shape: task for task in tasks}.items():
-            fitting = slots_of(dict(_requests(shape)), self._idle, self.needed)
+        last = {task.shape: task for task in tasks}
+        kinds = []
+        for shape, number in Counter(task.shape for task in tasks).items():
+            usable = None
             with session.reporting():
                 if not every_node:
-                    usable = session.reachable(task, confined=False)
+                    usable = session.reachable(last[shape], confined=False)
                     self._usable |= usable
-                    fitting = fitting * usable
-            self._slots[shape] = fitting
+            kinds.append((SlotCount(asked_amounts(shape), self._idle, usable), number))
+        self._slots = TaskSlots(kinds)
 
     def _idle_without_others(self, tasks: Sequence[Task]) -> Ints:
         """What nodes had free, less what other tasks of the job had when it was last tried."""
@@ -110,11 +108,8 @@ class DomainSearch:
 
     def fits(self, domains: Sequence[Domain]) -> Ints:
         """For how many of the pods each domain has capacity."""
-        groups = RowGroups([domain.rows for domain in domains], len(self._cluster.columns))
-        fits: Ints = np.zeros(len(domains), dtype=np.int64)
-        for shape, count in self._counts.items():
-            fits += np.minimum(groups.sums(self._slots[shape]), count)
-        return fits
+        rows = [domain.rows for domain in domains]
+        return self._slots.within(RowGroups(rows, len(self._cluster.columns)))
 
     def closest(self, domains: Sequence[Domain]) -> ClosestDomain | None:
         """The domain with capacity for most of the pods, the lowest of them; none if there is no domain."""
@@ -140,11 +135,11 @@ class DomainSearch:
         """What the pods without capacity request, of resources that are short by themselves or else of all."""
         alone: Amounts = {}
         together: Amounts = {}
-        for shape, count in self._counts.items():
-            missing = max(count - int(self._slots[shape][domain.rows].sum()), 0)
-            for dim, asked in _requests(shape):
+        for slots, number in self._slots.kinds:
+            missing = max(number - slots.on(domain.rows), 0)
+            for dim, asked in slots.request.items():
                 fitting = int(slots_of({dim: asked}, self._idle[:, domain.rows]).sum())
-                alone[dim] = alone.get(dim, 0) + max(count - fitting, 0) * asked
+                alone[dim] = alone.get(dim, 0) + max(number - fitting, 0) * asked
                 together[dim] = together.get(dim, 0) + missing * asked
         short = {dim: amount for dim, amount in alone.items() if amount > 0}
         return short or {dim: amount for dim, amount in together.items() if amount > 0}
@@ -178,7 +173,3 @@ def _first(nodes: Sequence[str]) -> str:
 def _amount(cluster: Cluster, dim: int, amount: float) -> str:
     """`24`, or `64Gi`."""
     return amount_text(cluster.dims, dim, amount).partition(" ")[2]
-
-
-def _requests(shape: Shape) -> list[tuple[int, int]]:
-    return [(dim, int(asked)) for dim, asked in shape.request.items() if asked > 0 and dim != PODS]

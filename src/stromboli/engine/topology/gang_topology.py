@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.engine.placement.node_fit import slots
+from stromboli.engine.placement.node_fit import SlotCount
 from stromboli.engine.topology.topology_limits import (
     HOLDS_ROOM,
     highest_tier,
@@ -212,7 +212,8 @@ class LabelCapacity:
         """Domains with nodes that were cleared for any of them."""
 
     def _fitting(self, shape: Shape, free: Ints, reachable: Bools, count: int) -> Floats:
-        return np.minimum(self._label.sums(slots(shape, free, count) * reachable), count)
+        fitting: Floats = SlotCount(shape.request, free, reachable).within(self._label)
+        return np.minimum(fitting, count)
 
     @property
     def fullness(self) -> Floats:
@@ -228,15 +229,14 @@ class LabelCapacity:
 
 def _free_for(session: Session, tasks: Sequence[Task]) -> tuple[Ints, Ints]:
     """What nodes have free for tasks of a job, their reservations included: now, and once what is leaving has left."""
-    columns, reservations = session.cluster.columns, session.cluster.reservations
-    now, later = columns.idle, columns.future_idle
+    reservations = session.cluster.reservations
+    now, later = session.cluster.columns.idle, reservations.future_idle_for(*tasks)
     if reservations and tasks:
         now = reservations.idle_for(tasks[0])
-        for task in tasks:
+        for task in tasks[1:]:
             own = reservations.own_room(task)
             if own is not None:
-                later[:, own.row] += own.amount
-                now[:, own.row] += own.amount if task is not tasks[0] else 0
+                now[:, own.row] += own.amount
     return now, later
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from stromboli.engine.placement.node_fit import slots
+from stromboli.engine.placement.node_fit import SlotCount, TaskSlots
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.topology.topology_limits import label_key
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from stromboli.engine.statement import Statement
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job, SubJob
-    from stromboli.model.node_columns import Ints
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -75,9 +74,9 @@ class GradientSearch:
     def _search(self, job: Job, pending: PendingTasks) -> bool:
         session, rules = self._session, self._session.rules
         tasks = [task for _, tasks in pending.items() for task in tasks]
-        capacity, needed = self._capacity.of(tasks), rules.tasks_needed(job)
+        slots, needed = self._capacity.of(tasks), rules.tasks_needed(job)
         limit = session.topology.tier_limit(job)
-        if limit is not None and not label_key(job) and not capacity.any_with(needed, limit):
+        if limit is not None and not label_key(job) and not self._capacity.any_with(slots, needed, limit):
             session.attempts.without_domain[job] = job
             return False
         if self._nothing_fits(pending):
@@ -85,8 +84,8 @@ class GradientSearch:
         gradients = session.topology.gradients(job, session.cluster.hyper_nodes.top, self._purpose)
         if self._redeem_nominations(job, pending, gradients):
             return True
-        capacity, self._held_by_queue = self._capacity.of_usable_nodes(tasks), None
-        groups = [[domain for domain in group if capacity.most(domain) >= needed] for group in gradients]
+        slots, self._held_by_queue = self._capacity.of_usable_nodes(tasks), None
+        groups = self._capacity.large_enough(slots, needed, gradients)
         if not any(groups):
             session.attempts.without_domain[job] = job
         for large_enough in groups:
@@ -185,14 +184,14 @@ class GradientSearch:
         session = self._session
         if sub_job.nominated_hyper_node and place_nominated(session, sub_job, tasks, root):
             return 0.0
-        capacity = self._capacity.of_usable_nodes(tasks)
-        for offer in self._offers(sub_job, tasks, root, capacity, compared):
+        slots = self._capacity.of_usable_nodes(tasks)
+        for offer in self._offers(sub_job, tasks, root, slots, compared):
             if self._settle_sub_job(sub_job, tasks, offer.domain):
                 return offer.score
         return None
 
     def _offers(
-        self, sub_job: SubJob, tasks: list[Task], root: Domain, capacity: TaskCapacity, compared: bool
+        self, sub_job: SubJob, tasks: list[Task], root: Domain, slots: TaskSlots, compared: bool
     ) -> Iterator[Offer]:
         """Domains for a sub-group, the best first; each is asked for when those before it did not serve.
 
@@ -200,7 +199,7 @@ class GradientSearch:
         """
         session, needed = self._session, self._session.rules.tasks_needed(sub_job)
         gradients = session.topology.gradients(sub_job, root, self._purpose)
-        groups = [[domain for domain in group if capacity.most(domain) >= needed] for group in gradients]
+        groups = self._capacity.large_enough(slots, needed, gradients)
         if not any(groups):
             session.attempts.without_domain[sub_job.job] = sub_job
         for large_enough in groups:
@@ -244,11 +243,11 @@ class GradientSearch:
         session = self._session
         session.attempts.forget_verdicts(job)
         (sub_job, tasks), *_ = pending.items()
-        capacity, number = self._capacity.of_usable_nodes(tasks), count()
+        slots, number = self._capacity.of_usable_nodes(tasks), count()
         alike = len({(task.shape, task.role) for task in tasks}) == 1
         waiting: list[tuple[float, int, Offer, Domain, Iterator[Offer]]] = []
         for domain in domains:
-            offers = self._offers(sub_job, tasks, domain, capacity, compared=True)
+            offers = self._offers(sub_job, tasks, domain, slots, compared=True)
             if offer := next(offers, None):
                 heapq.heappush(waiting, (-offer.score, next(number), offer, domain, offers))
         while waiting:
@@ -287,57 +286,50 @@ class DomainCapacity:
         self._session = session
         self._cluster = session.cluster
         self._moment: tuple[int, int] = (-1, -1)
-        self._slots: dict[Hashable, tuple[Ints, Ints]] = {}
+        self._slots: dict[Hashable, SlotCount] = {}
 
-    def of(self, tasks: Sequence[Task]) -> TaskCapacity:
+    def of(self, tasks: Sequence[Task]) -> TaskSlots:
         """How many of these tasks fit into each domain, at most, by what they request."""
         return self._count(tasks, [task.shape for task in tasks])
 
-    def of_usable_nodes(self, tasks: Sequence[Task]) -> TaskCapacity:
+    def of_usable_nodes(self, tasks: Sequence[Task]) -> TaskSlots:
         """The same by what they request and by the nodes that they may use at all; it costs more."""
         return self._count(
             tasks, [(task.shape, self._session.placement.key(task)) for task in tasks], usable=True
         )
 
-    def _count(self, tasks: Sequence[Task], keys: Sequence[Hashable], usable: bool = False) -> TaskCapacity:
+    def _count(self, tasks: Sequence[Task], keys: Sequence[Hashable], usable: bool = False) -> TaskSlots:
         moment = (self._cluster.columns.clock, self._cluster.hyper_nodes.version)
         if moment != self._moment:
             self._moment, self._slots = moment, {}
         for key, task in dict(zip(keys, tasks, strict=True)).items():
             if key not in self._slots:
-                by_node = slots(task.shape, self._cluster.columns.future_idle, len(self._cluster.tasks))
-                if usable:
-                    by_node *= self._session.evaluation(task).allowed
-                self._slots[key] = (by_node, self._cluster.hyper_nodes.lookup.sums(by_node))
-        parts = [(*self._slots[key], count) for key, count in Counter(keys).items()]
-        return TaskCapacity(self._cluster, parts, _reserved(self._cluster, tasks))
+                allowed = self._session.evaluation(task).allowed if usable else None
+                free = self._cluster.columns.future_idle
+                self._slots[key] = SlotCount(task.shape.request, free, allowed)
+        kinds = ((self._slots[key], number) for key, number in Counter(keys).items())
+        return TaskSlots(kinds, _reserved(self._cluster, tasks))
 
+    def any_with(self, slots: TaskSlots, needed: int, highest_tier: int) -> bool:
+        """Whether any HyperNode up to a tier has so many slots."""
+        lookup = self._cluster.hyper_nodes.lookup
+        enough = np.flatnonzero(slots.within(lookup) >= needed)
+        return len(enough) > 0 and lookup.domains[enough[0]].tier <= highest_tier
 
-class TaskCapacity:
-    """How many of some tasks fit into each domain, at most."""
-
-    def __init__(self, cluster: Cluster, parts: list[tuple[Ints, Ints, int]], reserved: int):
-        """The parts are slots by node, slots by domain and how many tasks there are, for each kind of task."""
-        self._lookup = cluster.hyper_nodes.lookup
-        self._parts = parts
-        self._reserved = reserved
-        self._most: Ints = np.full(len(self._lookup.domains), reserved)
-        for _, by_domain, pods in parts:
-            self._most += np.minimum(by_domain, pods)
-
-    def most(self, domain: Domain) -> int:
-        """How many of the tasks fit into a domain, at most."""
-        place = self._lookup.place.get(domain)
-        if place is not None:
-            return int(self._most[place])
-        return self._reserved + sum(
-            min(int(by_node[domain.rows].sum()), pods) for by_node, _, pods in self._parts
-        )
-
-    def any_with(self, needed: int, highest_tier: int) -> bool:
-        """Whether any HyperNode up to a tier could take so many of the tasks."""
-        enough = np.flatnonzero(self._most >= needed)
-        return len(enough) > 0 and self._lookup.domains[enough[0]].tier <= highest_tier
+    def large_enough(
+        self, slots: TaskSlots, needed: int, groups: Sequence[Sequence[Domain]]
+    ) -> list[list[Domain]]:
+        """Those domains of each group that have so many slots."""
+        lookup = self._cluster.hyper_nodes.lookup
+        of_known, place = slots.within(lookup), lookup.place
+        return [
+            [
+                domain
+                for domain in group
+                if (of_known[place[domain]] if domain in place else slots.on(domain.rows)) >= needed
+            ]
+            for group in groups
+        ]
 
 
 def _reserved(cluster: Cluster, tasks: Sequence[Task]) -> int:

@@ -370,49 +370,44 @@ def attempt_of(session: Session, job: Job) -> LastAttempt:
 # -- how many tasks of a shape nodes could take, at most: by what each will have free, kept up while nodes change
 
 
-class ShapeSlots:
-    """How many tasks of a shape fit on each node once what is leaving has left; nodes that changed are counted anew."""
+class KeptSlots(NamedTuple):
+    """The slots for tasks of a shape, and the layout and the clock of the columns for which they were counted."""
 
-    def __init__(self, shape: Shape):
-        self._shape = shape
-        self._layout = self._clock = -1
-        self._count: SlotCount | None = None
-
-    def current(self, columns: Columns) -> SlotCount:
-        """The numbers as of now."""
-        count = self._count
-        if count is None or columns.layout != self._layout:
-            count = self._count = SlotCount(self._shape, columns.future_idle)
-        elif columns.clock != self._clock:
-            rows = np.flatnonzero(columns.version > self._clock)
-            count.update(
-                rows, columns.idle[:, rows] + columns.releasing[:, rows] - columns.pipelined[:, rows]
-            )
-        self._layout, self._clock = columns.layout, columns.clock
-        return count
+    slots: SlotCount
+    layout: int
+    clock: int
 
 
 class RoomBound:
-    """Slots by shape, for the shapes of tasks that wait."""
+    """Slots once what is leaving has left, for the shapes of tasks that wait."""
 
     def __init__(self) -> None:
-        self._by_shape: dict[Shape, ShapeSlots] = {}
+        self._by_shape: dict[Shape, KeptSlots] = {}
 
     def __len__(self) -> int:
         return len(self._by_shape)
+
+    def _current(self, shape: Shape, columns: Columns) -> SlotCount:
+        """The slots for tasks of a shape as of now; nodes that changed are counted anew."""
+        slots, layout, clock = self._by_shape.get(shape, (None, -1, -1))
+        if slots is None or layout != columns.layout:
+            slots = SlotCount(shape.request, columns.future_idle)
+        elif clock != columns.clock:
+            rows = np.flatnonzero(columns.version > clock)
+            future = columns.idle[:, rows] + columns.releasing[:, rows] - columns.pipelined[:, rows]
+            slots.update(rows, future)
+        self._by_shape[shape] = KeptSlots(slots, columns.layout, columns.clock)
+        return slots
 
     def may_take(self, session: Session, task: Task, needed: int, alike: bool) -> bool:
         """Whether nodes could take so many tasks of a shape: if not, whatever is tried must fail.
 
         For tasks that are `alike` in all that filters read, only the nodes count that such a task may use.
         """
-        known = self._by_shape.get(task.shape)
-        if known is None:
-            known = self._by_shape[task.shape] = ShapeSlots(task.shape)
-        count = known.current(session.cluster.columns)
-        if count.total < needed or not alike:
-            return count.total >= needed
-        return int(count.by_row[session.evaluation(task).allowed].sum()) >= needed
+        slots = self._current(task.shape, session.cluster.columns)
+        if slots.total < needed or not alike:
+            return slots.total >= needed
+        return slots.on(session.evaluation(task).allowed) >= needed
 
     def keep(self, shapes: Iterable[Shape]) -> None:
         """Forget all other shapes."""

@@ -78,6 +78,7 @@ class LabelDomains:
             for value, code in values.items()
         }
         """The domains by the value of the label, in the order of their first nodes."""
+        self.count = len(self.by_value)
 
     def sums(self, values: NDArray[Any]) -> Floats:
         """Values by node summed over each domain, in the order of the domains."""

@@ -304,6 +304,7 @@ class DomainLookup:
         """The lowest first."""
         self.place = {domain: place for place, domain in enumerate(self.domains)}
         """The place of each domain among them."""
+        self.count = len(self.domains)
         self._groups = RowGroups([domain.rows for domain in self.domains], count)
 
     def containing(self, rows: Iterable[int]) -> list[Domain]:
