@@ -13,7 +13,7 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.attribution import take_attribution
-from stromboli.engine.placement.node_fit import slots_of
+from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, asked_amounts
 from stromboli.model.amounts import Amounts, excess, lacking, shift, times, total_of
 from stromboli.model.cluster import SUM_OF
 from stromboli.model.constraints.node_selection import matching_nodes, selects_nodes
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from stromboli.model.cluster import Cluster, Dirty
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Columns, Ints
+    from stromboli.model.node_columns import Bools, Columns, Ints
     from stromboli.model.queue import Queue
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
@@ -52,34 +52,36 @@ class NodeSizes:
         np.maximum(self._allocatable, 0, out=self._allocatable)
         self.total: Amounts = columns.total(self._allocatable)
         """What all nodes hold together."""
-        self._slots: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
-        self._by_node: WeakKeyDictionary[Shape, Ints] = WeakKeyDictionary()
+        self._totals: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
+        self._slots: WeakKeyDictionary[Shape, SlotCount] = WeakKeyDictionary()
 
-    def slots(self, shape: Shape) -> int:
+    def total_slots(self, shape: Shape) -> int:
         """How many tasks of a shape the nodes could hold if all nodes were empty; limits on pods are left out."""
+        known = self._totals.get(shape)
+        if known is None:
+            selected = self._selected(shape)
+            if selected is not None and not selected.any():
+                known = 0
+            elif asked := asked_amounts(shape):
+                known = SlotCount(asked, self._allocatable, selected).total
+            else:
+                known = sys.maxsize
+            self._totals[shape] = known
+        return known
+
+    def slots(self, shape: Shape) -> SlotCount:
+        """The same of a shape that must request something, node by node; this takes memory for each node."""
         known = self._slots.get(shape)
         if known is None:
-            known = self._slots[shape] = self._count(shape)
+            known = SlotCount(asked_amounts(shape), self._allocatable, self._selected(shape))
+            self._slots[shape] = known
         return known
 
-    def _count(self, shape: Shape) -> int:
-        allocatable = self._allocatable
+    def _selected(self, shape: Shape) -> Bools | None:
+        """The nodes to which the labels confine a shape; none if it fits anywhere."""
         if self.by_labels and selects_nodes(shape.spec):
-            allocatable = allocatable[:, matching_nodes(self._columns, shape.spec)]
-            if not allocatable.shape[1]:
-                return 0
-        asked = _asked(shape)
-        return int(slots_of(asked, allocatable).sum()) if asked else sys.maxsize
-
-    def by_node(self, shape: Shape) -> Ints:
-        """How many tasks of a shape, which must request something, each node could hold if it were empty."""
-        known = self._by_node.get(shape)
-        if known is None:
-            known = slots_of(_asked(shape), self._allocatable)
-            if self.by_labels and selects_nodes(shape.spec):
-                known = known * matching_nodes(self._columns, shape.spec)
-            self._by_node[shape] = known
-        return known
+            return matching_nodes(self._columns, shape.spec)
+        return None
 
     @property
     def allocatable(self) -> Ints:
@@ -93,11 +95,11 @@ class NodeSizes:
         if not self.by_labels:
             return False
         return any(
-            selects_nodes(shape.spec) and self.slots(shape) != count
-            for shape, count in list(earlier._slots.items())
+            selects_nodes(shape.spec) and self.total_slots(shape) != total
+            for shape, total in list(earlier._totals.items())
         ) or any(
-            selects_nodes(shape.spec) and not np.array_equal(self.by_node(shape), slots)
-            for shape, slots in list(earlier._by_node.items())
+            selects_nodes(shape.spec) and not np.array_equal(self.slots(shape).by_row, slots.by_row)
+            for shape, slots in list(earlier._slots.items())
         )
 
 
@@ -134,7 +136,6 @@ class JobNeeds:
         self._hopeless: dict[Job, bool] = {}
         self._scattered: dict[Job, bool] = {}
         self._domain_sizes: Ints | None = None
-        self._slots_of_domains: dict[Shape, Ints] = {}
 
     @property
     def sizes(self) -> NodeSizes:
@@ -221,9 +222,10 @@ class JobNeeds:
         except Exception as error:
             take_attribution(error)
             return False  # as in `_is_too_large`
-        most = np.zeros(len(tree.lookup.domains), dtype=np.int64)
-        for shape, count in Counter(task.shape for task in tasks).items():
-            most += np.minimum(self._domain_slots(shape), count) if _asked(shape) else count
+        counts = Counter(task.shape for task in tasks)
+        anywhere = sum(count for shape, count in counts.items() if not asked_amounts(shape))
+        kinds = [(self.sizes.slots(shape), count) for shape, count in counts.items() if asked_amounts(shape)]
+        most = TaskSlots(kinds, anywhere).within(tree.lookup)
         return not bool((most[:allowed] >= needed).any())
 
     def _holds(self, asked: Mapping[int, float], allowed: int) -> bool:
@@ -234,14 +236,6 @@ class JobNeeds:
             return False
         enough = [self._domain_sizes[dim, :allowed] >= amount for dim, amount in asked.items()]
         return bool(np.logical_and.reduce(enough).any())
-
-    def _domain_slots(self, shape: Shape) -> Ints:
-        """How many tasks of a shape each HyperNode could hold."""
-        known = self._slots_of_domains.get(shape)
-        if known is None:
-            known = self.cluster.hyper_nodes.lookup.sums(self.sizes.by_node(shape))
-            self._slots_of_domains[shape] = known
-        return known
 
     def _exceeds_cluster(self, job: Job, least: Amounts) -> bool:
         """Whether all nodes together have less than a job needs to start, or lacks if it was started."""
@@ -368,10 +362,6 @@ class AdmittedJobs:
                 del self._priorities[priority]
 
 
-def _asked(shape: Shape) -> dict[int, int]:
-    return {dim: int(amount) for dim, amount in shape.request.items() if amount > 0 and dim != PODS}
-
-
 def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:
     return (task for status in statuses for task in job.by_status[status])
 
@@ -379,7 +369,7 @@ def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:
 def _exceed(tasks: list[Task], sizes: NodeSizes, spare: int) -> bool:
     """Whether the nodes could not hold all but `spare` of some tasks."""
     counts = Counter(task.shape for task in tasks)
-    too_many = sum(max(count - sizes.slots(shape), 0) for shape, count in counts.items())
+    too_many = sum(max(count - sizes.total_slots(shape), 0) for shape, count in counts.items())
     if too_many > spare:
         return True
     if spare or (len(counts) == 1 and not too_many):

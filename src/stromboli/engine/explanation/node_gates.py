@@ -21,6 +21,7 @@ from stromboli.engine.explanation.diagnosis import (
 )
 from stromboli.engine.explanation.quantities import amount_text, amounts_text, resources_text
 from stromboli.engine.job_needs import SelectedNodeSizes
+from stromboli.engine.placement.node_fit import slots_of
 from stromboli.engine.placement.verdict import FIT, Reason, Verdict
 from stromboli.model.constraints.node_selection import matching_nodes, selection_remedy, selects_nodes
 from stromboli.model.dimensions import PODS
@@ -244,7 +245,7 @@ def larger_than_any_node(cluster: Cluster, task: Task) -> Diagnosis | None:
     allocatable = columns.allocatable[:, rows]
     most = {dim: int(allocatable[dim].max()) for dim in dims.ordered(task.request) if dim != PODS}
     short = {dim: size for dim, size in most.items() if task.request[dim] > size}
-    if not short and columns.derived(SelectedNodeSizes).slots(task.shape):
+    if not short and columns.derived(SelectedNodeSizes).total_slots(task.shape):
         return None
     selected = " that it selects" if selects else ""
     if not short:
@@ -298,7 +299,7 @@ def _gang_numbers(session: Session, task: Task, dim: int, idle: NDArray[np.int64
     fit, waiting = had_room(session, job), job.counts[Status.PENDING]
     smallest = min(pending.request.get(dim, 0) for pending in job.by_status[Status.PENDING])
     if smallest > 0:  # other jobs may have taken capacity since then
-        fit = min(fit, int((idle.clip(min=0) // smallest).sum()))
+        fit = min(fit, int(slots_of({0: smallest}, idle[np.newaxis]).sum()))
     scattered = " but fragmented" if wanted <= left else ""
     text = f"{fit} of {waiting} pods fit: they request {asked} in total; {free} is free{scattered}"
     return _numbers(text, (shortage(cluster.dims, dim, wanted, left),), largest_holders(cluster, (dim,)))
