@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stromboli.engine.placement.node_fit import slots
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -165,17 +166,12 @@ class AvailabilityProfile:
 
     def _fitting(self, shape: Shape, usable: Ints, steps: int) -> Ints:
         """The number of tasks of a shape that fit at each of the first steps on each of some nodes."""
-        fitting: Ints | None = None
-        self.read += LEAST_READ
-        for dim, amount in shape.request.items():
-            if amount > 0:
-                free = self._free[:steps, dim]
-                part = (free if len(usable) == free.shape[1] else free[:, usable]) // int(amount)
-                self.read += part.size
-                fitting = part if fitting is None else np.minimum(fitting, part)
-        if fitting is None:
+        asked = [dim for dim, amount in shape.request.items() if amount > 0]
+        if not asked:
             raise ValueError("a task that requests nothing needs no room")
-        return np.maximum(fitting, 0)
+        self.read += LEAST_READ + len(asked) * steps * len(usable)
+        free = self._free[:steps].swapaxes(0, 1)
+        return slots(shape, free if len(usable) == free.shape[2] else free[:, :, usable])
 
 
 def _first_of(usable: Ints, counts: Ints, needed: int) -> tuple[Ints, Ints]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stromboli.engine.placement.node_fit import slots
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
     from stromboli.model.topology.hyper_node_tree import HyperNodeTree
+
+MAX_TASKS = 10**9
+"""As many tasks as count on a node for which they request nothing."""
 
 
 class LeafDistances:
@@ -207,8 +211,4 @@ class LeafChoice:
 
 def _tasks_that_fit(task: Task, nodes: Nodes, rows: Ints) -> Floats:
     """How many tasks like this fit on each of some nodes now, at least one."""
-    fitting: Floats = np.full(len(rows), np.inf)
-    for dim, amount in task.request.items():
-        if amount > 0:
-            fitting = np.minimum(fitting, nodes.idle[dim, rows] // amount)
-    return fitting.clip(1.0, 1e9)
+    return slots(task.shape, nodes.idle[:, rows], MAX_TASKS).clip(1).astype(np.float64)

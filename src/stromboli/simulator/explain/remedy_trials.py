@@ -15,6 +15,7 @@ from stromboli.policy.policy import Policy
 from stromboli.simulator.explain.changed_cycles import StartTrials
 from stromboli.simulator.explain.eviction_answers import EVICTING
 from stromboli.simulator.explain.explanation_document import ObjectChange, Remedy
+from stromboli.simulator.explain.room_by_nodes import slots_for
 from stromboli.simulator.explain.wait_clues import WaitClues
 
 MOST_TRIALS = 24
@@ -98,7 +99,7 @@ class RemedyTrials:
 
     def pods_with_room(self) -> int:
         """How many of the pods that wait have room, each kind by itself."""
-        return sum(min(int(kind.slots.sum()), kind.count) for kind in self.clues.kinds)
+        return slots_for(self.clues.kinds).total
 
 
 def pods_patch(tasks: Sequence[Task], patch: dict[str, Any]) -> ObjectChange:

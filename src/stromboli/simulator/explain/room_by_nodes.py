@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from stromboli.engine.explanation.closest_domain import DomainSearch
 from stromboli.engine.explanation.quantities import NodeGroupNames, quantities
-from stromboli.engine.placement.node_fit import slots
+from stromboli.engine.placement.node_fit import SlotCount, TaskSlots
 from stromboli.model.dimensions import PODS
 from stromboli.simulator.explain.explanation_document import HyperNodeRoom, NodeGroupRoom
 
@@ -32,13 +32,13 @@ MOST_KINDS = 20
 
 @dataclass(frozen=True, slots=True)
 class WaitingKind:
-    """Pods that wait and are alike, with the nodes that they may use and how many of them each has capacity for."""
+    """Pods that wait and are alike, with the nodes that they may use and the slots for them there."""
 
     task: Task
     """The first of them."""
     count: int
     usable: Bools
-    slots: Ints
+    slots: SlotCount
 
 
 def waiting_kinds(session: Session, tasks: Sequence[Task]) -> list[WaitingKind]:
@@ -52,8 +52,13 @@ def waiting_kinds(session: Session, tasks: Sequence[Task]) -> list[WaitingKind]:
         usable: Bools = np.zeros(len(session.cluster.columns), dtype=bool)
         with session.reporting():
             usable = session.reachable(task, confined=False)
-        kinds.append(WaitingKind(task, count, usable, slots(shape, idle, count) * usable))
+        kinds.append(WaitingKind(task, count, usable, SlotCount(shape.request, idle, usable)))
     return kinds
+
+
+def slots_for(kinds: Iterable[WaitingKind]) -> TaskSlots:
+    """For how many of the pods of some kinds there is capacity."""
+    return TaskSlots((kind.slots, kind.count) for kind in kinds)
 
 
 def node_group_rooms(session: Session, kinds: Sequence[WaitingKind]) -> list[NodeGroupRoom]:
@@ -80,7 +85,7 @@ def _room(cluster: Cluster, name: str, rows: Ints, kinds: Sequence[WaitingKind])
         name=name,
         nodes=len(rows),
         usable=int(np.count_nonzero(usable)),
-        fits=sum(min(int(kind.slots[rows].sum()), kind.count) for kind in kinds),
+        fits=slots_for(kinds).on(rows),
         free=quantities(cluster, free),
         largest_free=quantities(cluster, largest),
         lacks=quantities(cluster, lacks) if usable.any() else {},

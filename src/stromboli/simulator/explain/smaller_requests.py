@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stromboli.api.errors import BadObject
 from stromboli.api.resources.resource_lists import amounts, resource_list
-from stromboli.engine.placement.node_fit import slots_of
+from stromboli.engine.placement.node_fit import SlotCount, TaskSlots
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.simulator.explain.model_changes import as_plain
 
@@ -41,12 +41,11 @@ def rounded_down(dim: int, amount: int) -> int:
 
 def _pods_with_room(clues: WaitClues, dim: int, most: int) -> int:
     """How many pods have room if none asks for more than so much of a resource, each kind by itself."""
-    total = 0
+    kinds = []
     for kind in clues.kinds:
         request = {**kind.task.request, dim: min(kind.task.request.get(dim, 0), most)}
-        fitting = slots_of(request, clues.idle, kind.count) * kind.usable
-        total += min(int(fitting.sum()), kind.count)
-    return total
+        kinds.append((SlotCount(request, clues.idle, kind.usable), kind.count))
+    return TaskSlots(kinds).total
 
 
 def containers_with_less(
