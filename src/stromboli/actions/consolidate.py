@@ -20,7 +20,7 @@ RETRY_AFTER = 60.0
 """Seconds after which a search is repeated though no number changed: run times and rests may be over by then."""
 
 
-@action("consolidate", ConsolidationOptions)
+@action("consolidate", ConsolidationOptions, evicts_by="unified_evictable")
 def consolidate(session: Session) -> None:
     """For each starving gang: the cheapest moves of other jobs with which it fits, all of them or none."""
     options: ConsolidationOptions = session.arguments("consolidate")

@@ -11,7 +11,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 
-@action("gangpreempt", GangEvictionOptions)
+@action("gangpreempt", GangEvictionOptions, evicts_by="unified_evictable", preempts=True)
 def gangpreempt(session: Session) -> None:
     """For each starving gang: evict lesser jobs of its queue, their surplus first, until all of it has a place."""
     options: GangEvictionOptions = session.arguments("gangpreempt")

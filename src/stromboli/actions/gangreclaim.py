@@ -14,7 +14,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 
-@action("gangreclaim", GangEvictionOptions)
+@action("gangreclaim", GangEvictionOptions, evicts_by="unified_evictable")
 def gangreclaim(session: Session) -> None:
     """For each starving gang: evict what other queues hold, their surplus first, until all of it has a place."""
     options: GangEvictionOptions = session.arguments("gangreclaim")

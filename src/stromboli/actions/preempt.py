@@ -49,7 +49,7 @@ class Arguments(EvictionOptions):
     max_candidates: int = arg("maxCandidateNodesAbsolute", 100, "How many nodes to compare at most.")
 
 
-@action("preempt", Arguments)
+@action("preempt", Arguments, evicts_by="preemptable", preempts=True)
 def preempt(session: Session) -> None:
     """Per queue: job against job first, then, within each job that starved, task against task."""
     arguments: Arguments = session.arguments("preempt")

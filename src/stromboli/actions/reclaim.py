@@ -33,7 +33,7 @@ class Arguments(EvictionOptions):
     )
 
 
-@action("reclaim", Arguments)
+@action("reclaim", Arguments, evicts_by="reclaimable")
 def reclaim(session: Session) -> None:
     """For each starving queue, job by job: evict what other queues hold beyond their share, until the job can start."""
     arguments: Arguments = session.arguments("reclaim")

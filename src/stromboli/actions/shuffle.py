@@ -17,7 +17,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 
-@action("shuffle")
+@action("shuffle", evicts_by="victim_limits")
 def shuffle(session: Session) -> None:
     """Evict the running tasks that plugins name, as far as other plugins allow it; gangs are not asked.
 

@@ -27,6 +27,10 @@ class Action:
     doc: str = ""
     initialise: Hook | None = None
     uninitialise: Hook | None = None
+    evicts_by: str = ""
+    """The extension point at which plugins vote on its victims, such as `preemptable`; empty if it evicts nobody."""
+    preempts: bool = False
+    """Whether victims leave for jobs of their own queue, which counts as preemption in metrics."""
 
     def __call__(self, session: Session) -> None:
         self.run(session)
@@ -38,11 +42,17 @@ def action(
     *,
     initialise: Hook | None = None,
     uninitialise: Hook | None = None,
+    evicts_by: str = "",
+    preempts: bool = False,
 ) -> Callable[[Run], Action]:
-    """Make an action of a function: `@action("allocate", Arguments)`."""
+    """Make an action of a function: `@action("allocate", Arguments)`.
+
+    One that evicts says at which extension point plugins vote on its victims: `evicts_by="preemptable"`.
+    """
 
     def make(run: Run) -> Action:
-        return Action(name, run, arguments, (run.__doc__ or "").strip(), initialise, uninitialise)
+        doc = (run.__doc__ or "").strip()
+        return Action(name, run, arguments, doc, initialise, uninitialise, evicts_by, preempts)
 
     return make
 

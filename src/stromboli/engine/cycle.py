@@ -338,6 +338,7 @@ class Engine:
 
     def _new_session(self, cluster: Cluster, now: float) -> Session:
         session = Session(cluster, self.policy, self.rules, self._placement, now, f"{now:.0f}-{self._number}")
+        session.actions = self._actions
         session.services = self._services
         session.features = self._features
         session.confined = self._confined

@@ -34,8 +34,9 @@ from stromboli.model.reservations import Reservation
 from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from stromboli.engine.catalog import Action
     from stromboli.engine.placement.evaluation import Evaluation
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.rules import Rules
@@ -60,6 +61,8 @@ class Session:
         self.cluster = cluster
         """All nodes, queues, jobs and tasks as they are at this moment of the cycle; read it, move by statements."""
         self.policy = policy
+        self.actions: Sequence[Action] = ()
+        """The actions of the policy, in the order in which they run."""
         self.rules = rules
         """The extension points as functions that ask every plugin of the policy: `session.rules.job_ready(job)`."""
         self.placement = placement

@@ -30,8 +30,6 @@ from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 MS = 1000.0
 YOUNG_SECONDS = 300.0
 """How long after its start the eviction of a pod counts as churn."""
-_PREEMPTING = ("preempt", "gangpreempt")
-_EVICTING = frozenset({*_PREEMPTING, "reclaim", "gangreclaim", "consolidate", "shuffle"})
 
 
 class CycleMetrics:
@@ -56,12 +54,13 @@ class CycleMetrics:
     def _observe(self, outcome: Outcome) -> None:
         metrics, session = self.metrics, outcome.session
         metrics.cycle.observe(sum(outcome.seconds.values()) * MS)
+        evicting = {action.name for action in session.actions if action.evicts_by}
         for part, seconds in outcome.seconds.items():
             if part == "open":
                 metrics.open.observe(seconds * MS)
             elif part != "close":
                 metrics.action.labels(part).observe(seconds * MS)
-                if part in _EVICTING:
+                if part in evicting:
                     metrics.young_evictions.labels(part)  # counts from 0, so that a rise from nothing shows
         for (plugin, when), seconds in outcome.plugins.items():
             metrics.plugin.labels(plugin, when).observe(seconds * MS)
@@ -118,9 +117,10 @@ class CycleMetrics:
                 task = cluster.tasks.get(decision.uid)
                 if task is not None and now - task.running_since < YOUNG_SECONDS:
                     metrics.young_evictions.labels(decision.action).inc()
+        preempting = {action.name for action in outcome.session.actions if action.preempts}
         for (action, _), victims in batches.items():
             metrics.evictions.labels(action).inc()
-            if action in _PREEMPTING:
+            if action in preempting:
                 metrics.preemptions.inc()
                 metrics.victims.set(victims)
         for job in bound:

@@ -8,14 +8,18 @@ from stromboli.engine.eviction.node_clearing import clear_node, has_enough
 from stromboli.engine.eviction.starving_jobs import evict_for_job, starving_jobs
 from stromboli.engine.eviction.victim_candidates import VictimCandidates
 from stromboli.engine.eviction.victim_selection import VictimSelection
+from stromboli.engine.plugin import Bound, Plugin
 from stromboli.engine.session import Session
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
+from stromboli.scheduler.cycle_metrics import CycleMetrics
+from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.testing import World
+from tests.manifests import group
 
 
-@action("yield", EvictionOptions)
+@action("yield", EvictionOptions, evicts_by="preemptable", preempts=True)
 def yielding(session: Session) -> None:
     """Evict jobs that are annotated `example.com/yields` for any job that starves, in every queue."""
     options: EvictionOptions = session.arguments("yield")
@@ -73,3 +77,43 @@ def test_it_evicts_nothing_for_a_gang_that_could_not_start_with_it() -> None:
     world.job("new", pods=3, cpu=2, queue="mine")
     result = world.run("enqueue, allocate, yield", "gang predicates nodeorder", action_functions=[yielding])
     assert result.evicted == []
+
+
+class Entitlement(Plugin):
+    """Lets pods be evicted only for jobs that are annotated `example.com/entitled`."""
+
+    name = "entitlement"
+
+    def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
+        return candidates if _is_entitled(task) else []
+
+    def victim_bound(self, point: str, task: Task) -> Bound:
+        entitled = _is_entitled(task)
+        return Bound(entitled, lambda job: entitled)
+
+
+def _is_entitled(task: Task) -> bool:
+    return task.job is not None and "example.com/entitled" in task.job.annotations
+
+
+def test_a_job_for_which_plugins_allow_victims_is_not_skipped_with_those_for_which_they_do_not() -> None:
+    world = World(nodes="n1 cpu=2", queues="theirs")
+    world.job("holds", cpu=2, minimum=0, queue="theirs", running_on="n1")
+    world.job("first", cpu=2).job("second", cpu=2, annotations={"example.com/entitled": "true"})
+    plugins = "gang entitlement predicates nodeorder"
+    world.run("allocate, yield", plugins, plugin_classes=[Entitlement], action_functions=[yielding], cycles=3)
+    yields = {"example.com/yields": "true"}
+    world.add(group("holds", 0, queue="theirs", phase="Running", annotations=yields))
+    assert world.step().evicted == ["default/holds-0"]
+
+
+def test_its_evictions_count_in_metrics_as_those_of_built_in_actions() -> None:
+    world = World(nodes="n1 cpu=2", queues="theirs")
+    metrics = Metrics()
+    observer = CycleMetrics(metrics, world.rehearsal.now)
+    observer.cycle(world.run("allocate, yield", "gang predicates", action_functions=[yielding]).outcome)
+    assert 'stromboli_young_evictions_total{action="yield"} 0.0' in metrics.text().decode()
+    yields = {"example.com/yields": "true"}
+    world.job("yields", cpu=2, minimum=0, queue="theirs", running_on="n1", annotations=yields)
+    observer.cycle(world.job("new", cpu=2).step().outcome)
+    assert "volcano_total_preemption_attempts 1.0" in metrics.text().decode()

@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
-VICTIM_POINTS = {"preempt": "preemptable", "reclaim": "reclaimable"}
-"""The actions that evict for each task, and where plugins vote on their victims."""
-EVICTING = frozenset((*VICTIM_POINTS, "gangpreempt", "gangreclaim"))
+POINTS_BY_TASK = ("preemptable", "reclaimable")
+"""Where plugins vote on victims of actions that evict for each task."""
 SPARE_SHAPES = 64
 """So many shapes more than parked jobs are remembered before those without parked jobs are forgotten."""
 
@@ -248,7 +247,7 @@ class RoomWaits:
             self._group(session)
             return
         self.parked.unpark(session.cluster.dirty.jobs)
-        if not EVICTING.isdisjoint(session.policy.actions):
+        if any(action.evicts_by for action in session.actions):
             self._group(session)
         elif len(self.bound) > len(self.parked) + SPARE_SHAPES:
             self.bound.keep(self.parked.shapes())
@@ -347,7 +346,8 @@ def _kind(session: Session, job: Job) -> Hashable | None:
     """
     first, alike, rules = _first_pending(job), _are_alike(job), session.rules
     asked = [first] if alike else list(job.by_status[Status.PENDING])
-    points = [point for action, point in VICTIM_POINTS.items() if action in session.policy.actions]
+    asked_at = {action.evicts_by for action in session.actions}
+    points = [point for point in POINTS_BY_TASK if point in asked_at]
     bounds = {(task.may_preempt, *(rules.bound(point, task).key for point in points)) for task in asked}
     if len(bounds) > 1:
         return None
