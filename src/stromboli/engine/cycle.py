@@ -25,8 +25,8 @@ from stromboli.engine.session import Session
 from stromboli.engine.topology.allocated_domains import AllocatedDomains
 from stromboli.engine.topology.left_out_hyper_nodes import hyper_node_events
 from stromboli.engine.waiting.fixed_point import FixedPoint
-from stromboli.engine.waiting.ordered_waits import ParkedJobs
-from stromboli.engine.waiting.room_waits import RoomWaits
+from stromboli.engine.waiting.ordered_waits import waits_under
+from stromboli.engine.waiting.room_waits import RoomWaits, Waits
 from stromboli.model.cluster import Cluster
 from stromboli.model.feed import Dirty
 from stromboli.model.job import Job
@@ -100,7 +100,7 @@ class RehearsedParts:
     """Whether what else would be decided does not matter; asked between actions, and between turns of jobs."""
     closes: Callable[[Outcome], bool] = lambda outcome: True
     """Whether the end of the cycle matters: if not, there are decisions to look at, but neither reasons nor phases."""
-    waits: RoomWaits | None = None
+    waits: Waits | None = None
     """The jobs for which another engine of the same policy found no capacity, before later changes; none if unknown."""
 
 
@@ -129,8 +129,8 @@ class Engine:
         self._tells = tells
         self._skips = skips
         self._fixed_point = FixedPoint()
-        self._waits: RoomWaits = RoomWaits()
-        self._recalled: RoomWaits | None = None
+        self._waits: Waits = RoomWaits()
+        self._recalled: Waits | None = None
         """With which the next cycle begins."""
         self._last: Outcome | None = None
         """Of the last cycle that ran."""
@@ -185,14 +185,14 @@ class Engine:
     def _resolve(self) -> None:
         self.rules = Rules(self._tiers, self._failing.set_aside)
         self._placement = Placement(self.rules, self._timer)
-        in_order = self.rules.has("no_room")
-        if in_order is not (self._waits.parked is not None):
-            self._waits = RoomWaits(ParkedJobs() if in_order else None)
+        kind = waits_under(self.rules)
+        if type(self._waits) is not kind:
+            self._waits = kind()
         self._listeners = [
             plugin for plugin in self.rules.plugins if type(plugin).on_move is not Plugin.on_move
         ]
 
-    def recall(self, cluster: Cluster, waits: RoomWaits | None) -> None:
+    def recall(self, cluster: Cluster, waits: Waits | None) -> None:
         """Before the first cycle: take over for which jobs another engine of this policy found no capacity."""
         cluster.forget_changes()
         self._recalled = waits
@@ -273,9 +273,9 @@ class Engine:
             cluster.memory, cluster.unsettled = memory, unsettled
             cluster.mark_all_dirty()
 
-    def _open_waits(self, cluster: Cluster, now: float, waits: RoomWaits | None) -> None:
+    def _open_waits(self, cluster: Cluster, now: float, waits: Waits | None) -> None:
         """Take over which jobs need not be tried from another engine, or try all."""
-        if waits is None or self._waits.parked is not None:
+        if waits is None or self._waits.in_order:
             self._advance(cluster, now)
             self._waits.open(cluster)
         else:
@@ -347,7 +347,7 @@ class Engine:
 
     def _unopened(self, cluster: Cluster, now: float) -> Outcome:
         """The outcome of a cycle that failed before its session; the next one tries all jobs."""
-        self._waits = RoomWaits(ParkedJobs() if self._waits.parked is not None else None)
+        self._waits = type(self._waits)()
         session = self._new_session(cluster, now)
         return Outcome([], session, Diagnoses(session), unsettled=True)
 

@@ -27,7 +27,7 @@ from stromboli.engine.topology.gang_topology import GangTopology
 from stromboli.engine.transaction import DeferredChanges, Journal
 from stromboli.engine.unmet_requirements import Requirements
 from stromboli.engine.waiting.fixed_point import UnrepeatableReads
-from stromboli.engine.waiting.room_waits import RoomWaits
+from stromboli.engine.waiting.room_waits import RoomWaits, Waits
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.remedy import Remedy, remedy_of
 from stromboli.model.reservations import Reservation
@@ -103,7 +103,7 @@ class Session:
             self.topology.tier_limit,
         )
         """What jobs need to start, and which of them no nodes could hold."""
-        self.waits = RoomWaits()
+        self.waits: Waits = RoomWaits()
         """Jobs that are not tried because they need more capacity than there is."""
         self.failures: list[Failure] = []
         """What plugins raised."""

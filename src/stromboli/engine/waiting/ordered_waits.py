@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from stromboli.api import names
 from stromboli.engine.attribution import SuppressedErrors
-from stromboli.engine.waiting.room_waits import LastAttempt, attempt_of, needs_capacity_alone
+from stromboli.engine.waiting.room_waits import (
+    LastAttempt,
+    RoomWaits,
+    Waits,
+    attempt_of,
+    needs_capacity_alone,
+    recall_attempt,
+)
 from stromboli.model.status import Status
 from stromboli.model.time_limits import QueueLimits, longest_limit
 
@@ -25,27 +32,37 @@ if TYPE_CHECKING:
 
     from stromboli.engine.order import JobsByQueue
     from stromboli.engine.pending_tasks import PendingTasks
+    from stromboli.engine.rules import Rules
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.room_waits import Pending, RoomBound
+    from stromboli.engine.waiting.room_waits import Pending, RoomBound, WaitGroup
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints
     from stromboli.model.queue import Queue
-    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Entry = tuple[tuple[Any, ...], int]
 FIRST_SLOTS = 64
+SPARE_SHAPES = 64
+"""So many shapes more than parked jobs are remembered before those without parked jobs are forgotten."""
 SLACK = 1 + 1e-12
 """Sums are floats here: a job may seem to fit that does not, never the other way round."""
 
 
-class ParkedJobs:
-    """The parked jobs, by queue and order, and those that are not parked."""
+def waits_under(rules: Rules) -> type[Waits]:
+    """How jobs wait: in the order of their queues where plugins need to know of each that finds no capacity."""
+    return OrderedWaits if rules.has("no_room") else RoomWaits
+
+
+class OrderedWaits:
+    """The parked jobs, by queue and order, and those that are not parked; for evicting actions also kind by kind."""
+
+    in_order = True
 
     def __init__(self) -> None:
+        self._kinds = RoomWaits()
         self.columns = WaitingColumns()
         self._entries: dict[Queue, list[Entry]] = {}
         self._keys: dict[Job, tuple[Queue, Entry]] = {}
@@ -61,18 +78,39 @@ class ParkedJobs:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def attempt(self, job: Job) -> LastAttempt | None:
-        """What a parked job met when it was last tried."""
-        return self._attempts.get(job)
+    @property
+    def bound(self) -> RoomBound:
+        """Slots for the shapes of tasks that wait."""
+        return self._kinds.bound
 
-    def shapes(self) -> Iterator[Shape]:
-        """The shapes of parked jobs' tasks."""
-        return (task.shape for task in self.columns.tasks if task is not None)
+    def copy(self) -> RoomWaits:
+        """The same jobs as far as they wait kind by kind; without the order of their queues."""
+        return self._kinds.copy()
+
+    def recall(self, session: Session, job: Job) -> None:
+        """Let a session know what a job met when it was last tried, if it was not tried in this one."""
+        recall_attempt(session, job, self._attempts.get(job) or self._kinds.attempt(job))
+
+    def unreported(self, session: Session) -> Iterable[Job]:
+        """The unsettled jobs of which something new may be known, as they may be tried."""
+        return [job for job in session.cluster.unsettled if job not in self._keys]
+
+    def note_unsettled(self, job: Job) -> None:
+        """All unsettled jobs are looked at, but for those that are parked."""
+
+    def worth_evicting_for(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[Job]:
+        """The jobs with something to place, less those of kinds that cannot be helped by evictions."""
+        for group in self._kinds.helped(session, may_help):
+            for job in group.jobs:
+                self.recall(session, job)
+            self._kinds.unpark(list(group.jobs))
+        return self._kinds.unparked(session)
 
     # -- parking
 
     def open(self, cluster: Cluster) -> None:
         """When a session opens: unpark jobs that changed since the last one, and all jobs if a node changed."""
+        self._kinds.unpark_changed(cluster)
         self._had_turn.clear()
         if self._limits.update(cluster, cluster.dirty) or cluster.dirty.everything or cluster.dirty.nodes:
             self.columns, self._entries, self._keys, self._attempts = WaitingColumns(), {}, {}, {}
@@ -84,9 +122,8 @@ class ParkedJobs:
                 self._unpark(job)
 
     def unpark(self, jobs: Iterable[Job]) -> None:
-        """Unpark those of these jobs that are parked."""
-        for job in [job for job in jobs if job in self._keys]:
-            self._unpark(job)
+        """Try these jobs again, as far as they wait kind by kind."""
+        self._kinds.unpark(jobs)
 
     def _unpark(self, job: Job) -> None:
         self._unparked[job] = None
@@ -100,9 +137,15 @@ class ParkedJobs:
             self.columns.remove(job)
             self._attempts.pop(job, None)
 
-    def park(self, session: Session) -> None:
+    def close(self, session: Session) -> None:
         """When a session closes: park the jobs that it did not place."""
         cluster = session.cluster
+        for job in [job for job in cluster.dirty.jobs if job in self._keys]:
+            self._unpark(job)
+        if any(action.evicts_by for action in session.actions):
+            self._kinds.close(session)
+        elif len(self.bound) > len(self) + SPARE_SHAPES:
+            self.bound.keep(task.shape for task in self.columns.tasks if task is not None)
         sorts = not session.rules.job_order_follows_all
         for job in {**self._unparked, **cluster.dirty.jobs}:
             if lacks_pods(job):
@@ -133,14 +176,14 @@ class ParkedJobs:
 
     # -- turns
 
-    def unparked(self, cluster: Cluster) -> list[Job]:
+    def unparked(self, session: Session) -> list[Job]:
         """The admitted jobs that are not parked, those without pods among them."""
         admitted = (job for job in self._unparked if not job.waits_for_queue)
-        return [job for job in admitted if job in cluster.backlog or lacks_pods(job)]
+        return [job for job in admitted if job in session.cluster.backlog or lacks_pods(job)]
 
-    def turns(self, session: Session, bound: RoomBound, pending: Pending) -> OrderedTurns:
+    def turns(self, session: Session, pending: Pending) -> OrderedTurns:
         """The jobs that have a turn in `allocate`, one after the other."""
-        return OrderedTurns(session, self, bound, pending)
+        return OrderedTurns(session, self, pending)
 
     def note_turn(self, job: Job) -> None:
         """When a job has its turn: plugins know of it if it finds no capacity."""
@@ -167,10 +210,9 @@ def lacks_pods(job: Job) -> bool:
 class OrderedTurns:
     """Turns of the jobs that are not parked and, queue by queue, of those that are."""
 
-    def __init__(self, session: Session, parked: ParkedJobs, bound: RoomBound, pending: Pending):
+    def __init__(self, session: Session, parked: OrderedWaits, pending: Pending):
         self._session = session
         self._parked = parked
-        self._bound = bound
         self._find_pending = pending
         self._left: dict[Job, PendingTasks] = {}
         """The tasks that are left of jobs with another turn."""
@@ -191,7 +233,7 @@ class OrderedTurns:
     def __iter__(self) -> Iterator[Job]:
         session, parked = self._session, self._parked
         first = [job for queue in self._places if (job := self._advance(queue)) is not None]
-        waiting = [*parked.unparked(session.cluster), *first]
+        waiting = [*parked.unparked(session), *first]
         jobs = self._jobs = session.jobs_by_queue(waiting)
         promised = self._promised_before(waiting)
         if promised is not None:
@@ -305,7 +347,7 @@ class OrderedTurns:
         kind = (queue, task.shape, needed, job.has_started)
         if kind not in self._refused and not session.rules.may_allocate(queue, task, needed):
             self._refused.add(kind)
-        return kind not in self._refused and self._bound.may_take(session, task, needed, True)
+        return kind not in self._refused and self._parked.bound.may_take(session, task, needed, True)
 
     def _fits(self) -> Bools:
         columns = self._session.cluster.columns

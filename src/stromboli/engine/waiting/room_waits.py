@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from stromboli.engine.pending_tasks import PendingTasks
     from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.ordered_waits import ParkedJobs
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job, SubJob
     from stromboli.model.node_columns import Columns
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 POINTS_BY_TASK = ("preemptable", "reclaimable")
 """Where plugins vote on victims of actions that evict for each task."""
-SPARE_SHAPES = 64
-"""So many shapes more than parked jobs are remembered before those without parked jobs are forgotten."""
 
 
 class LastAttempt(NamedTuple):
@@ -104,26 +101,68 @@ class QueueTurns:
         self._jobs.push(job)
 
 
+class Waits(Protocol):
+    """The jobs that are not tried because they need more capacity than there is."""
+
+    in_order: bool
+    """Whether parked jobs have turns too, so that no engine can take them over from another one."""
+
+    @property
+    def bound(self) -> RoomBound:
+        """Slots for the shapes of tasks that wait."""
+
+    def copy(self) -> RoomWaits:
+        """The same jobs, to be unparked independently of these; without the order of their queues."""
+
+    def __contains__(self, job: Job) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    def unreported(self, session: Session) -> Iterable[Job]:
+        """The unsettled jobs of which something new may be known, as they may be tried."""
+
+    def note_unsettled(self, job: Job) -> None:
+        """A job became unsettled, or stays so."""
+
+    def open(self, cluster: Cluster) -> None:
+        """When a session opens: unpark jobs that changed since the last one, and all jobs if a node changed."""
+
+    def turns(self, session: Session, pending: Pending) -> Turns:
+        """The jobs that `allocate` tries."""
+
+    def unparked(self, session: Session) -> list[Job]:
+        """The jobs with something to place, less those that are parked."""
+
+    def worth_evicting_for(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[Job]:
+        """The jobs with something to place, less those of kinds that cannot be helped by evictions."""
+
+    def unpark(self, jobs: Iterable[Job]) -> None:
+        """Try these jobs again."""
+
+    def close(self, session: Session) -> None:
+        """When a session closes: park the jobs for which it found no capacity, unless there could be some."""
+
+    def recall(self, session: Session, job: Job) -> None:
+        """Let a session know what a job met when it was last tried, if it was not tried in this one."""
+
+
 class RoomWaits:
-    """The jobs that need more capacity than there is, kind by kind.
+    """The jobs that need more capacity than there is, kind by kind; no plugin needs to know of them."""
 
-    Where plugins need to know of each job that finds none (`no_room`), jobs are also parked in the order of their
-    queues, and `parked` decides which of them have a turn.
-    """
+    in_order = False
 
-    def __init__(self, parked: ParkedJobs | None = None) -> None:
-        self.parked = parked
+    def __init__(self) -> None:
         self._groups: dict[Hashable, WaitGroup] = {}
         self._of_job: dict[Job, Hashable] = {}
         self._others: dict[Job, None] | None = None
         """All others of the backlog and of the unsettled jobs, but for those that changed since.
 
-        A cycle with one change walks these, and not the whole backlog. None: not listed, as where jobs are `parked`.
+        A cycle with one change walks these, and not the whole backlog. None: not listed.
         """
         self.bound = RoomBound()
 
     def copy(self) -> RoomWaits:
-        """The same jobs, to be unparked independently of these; without the order of their queues."""
+        """The same jobs, to be unparked independently of these."""
         waits = RoomWaits()
         waits._groups = {key: replace(group, jobs=dict(group.jobs)) for key, group in self._groups.items()}
         waits._of_job = dict(self._of_job)
@@ -131,15 +170,13 @@ class RoomWaits:
         return waits
 
     def __contains__(self, job: Job) -> bool:
-        return job in (self._of_job if self.parked is None else self.parked)
+        return job in self._of_job
 
     def __len__(self) -> int:
-        return len(self._of_job if self.parked is None else self.parked)
+        return len(self._of_job)
 
     def unreported(self, session: Session) -> Iterable[Job]:
         """The unsettled jobs of which something new may be known, as they may be tried."""
-        if self.parked is not None:
-            return [job for job in session.cluster.unsettled if job not in self.parked]
         return self._not_waiting(session, session.cluster.unsettled)
 
     def note_unsettled(self, job: Job) -> None:
@@ -151,16 +188,17 @@ class RoomWaits:
 
     def open(self, cluster: Cluster) -> None:
         """When a session opens: unpark jobs that changed since the last one, and all jobs if a node changed."""
+        self._list_others(cluster, self.unpark_changed(cluster))
+
+    def unpark_changed(self, cluster: Cluster) -> bool:
+        """Unpark jobs that changed since the last session, and all jobs if a node changed; whether it did."""
         anew = cluster.dirty.everything or cluster.dirty.nodes
         if anew:
             self._groups.clear()
             self._of_job.clear()
         else:
             self.unpark(cluster.touched)
-        if self.parked is not None:
-            self.parked.open(cluster)
-        else:
-            self._list_others(cluster, anew)
+        return anew
 
     def _list_others(self, cluster: Cluster, anew: bool) -> None:
         backlog, unsettled, waiting = cluster.backlog, cluster.unsettled, self._of_job
@@ -174,9 +212,7 @@ class RoomWaits:
 
     def turns(self, session: Session, pending: Pending) -> Turns:
         """The jobs that `allocate` tries."""
-        if self.parked is not None:
-            return self.parked.turns(session, self.bound, pending)
-        for group in self._helped(session, lambda group: self._may_take(session, group)):
+        for group in self.helped(session, lambda group: self._may_take(session, group)):
             self.unpark(list(group.jobs))
         return QueueTurns(session, self.unparked(session), pending)
 
@@ -193,20 +229,18 @@ class RoomWaits:
 
         What the others met when they were last tried still holds, as they were not tried since.
         """
-        for group in self._helped(session, may_help):
+        for group in self.helped(session, may_help):
             for job in group.jobs:
                 self.recall(session, job)
             self.unpark(list(group.jobs))
         return self._not_waiting(session, session.cluster.backlog)
 
-    def _helped(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[WaitGroup]:
+    def helped(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[WaitGroup]:
         """The kinds of jobs that could be helped."""
         return [group for group in self._groups.values() if not self._is_hopeless(session, group, may_help)]
 
     def unparked(self, session: Session) -> list[Job]:
         """The jobs with something to place, less those that are parked."""
-        if self.parked is not None:
-            return self.parked.unparked(session.cluster)
         return self._not_waiting(session, session.cluster.backlog)
 
     def _not_waiting(self, session: Session, jobs: dict[Job, None]) -> list[Job]:
@@ -243,18 +277,6 @@ class RoomWaits:
 
     def close(self, session: Session) -> None:
         """When a session closes: park the jobs for which it found no capacity, unless there could be some."""
-        if self.parked is None:
-            self._group(session)
-            return
-        self.parked.unpark(session.cluster.dirty.jobs)
-        if any(action.evicts_by for action in session.actions):
-            self._group(session)
-        elif len(self.bound) > len(self.parked) + SPARE_SHAPES:
-            self.bound.keep(self.parked.shapes())
-        self.parked.park(session)
-
-    def _group(self, session: Session) -> None:
-        """Park jobs by their kinds."""
         moved = session.cluster.dirty.jobs
         earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved if job in self._of_job}
         self.unpark(moved)
@@ -283,20 +305,25 @@ class RoomWaits:
 
     def recall(self, session: Session, job: Job) -> None:
         """Let a session know what a job met when it was last tried, if it was not tried in this one."""
-        if job in session.attempts.verdicts:
-            return
-        attempt = self.parked.attempt(job) if self.parked is not None else None
-        if attempt is None and (key := self._of_job.get(job)) is not None:
-            attempt = self._groups[key].jobs[job]
-        if attempt is None:
-            return
-        if attempt.verdicts:
-            session.attempts.verdicts[job] = attempt.verdicts
-        session.attempts.tentative.update(attempt.tentative)
-        if attempt.had_room is not None:
-            session.attempts.had_room[job] = attempt.had_room
-        if attempt.without_domain is not None:
-            session.attempts.without_domain[job] = attempt.without_domain
+        recall_attempt(session, job, self.attempt(job))
+
+    def attempt(self, job: Job) -> LastAttempt | None:
+        """What a parked job met when it was last tried."""
+        key = self._of_job.get(job)
+        return self._groups[key].jobs[job] if key is not None else None
+
+
+def recall_attempt(session: Session, job: Job, attempt: LastAttempt | None) -> None:
+    """Let a session know what a job met when it was last tried, if it was not tried in this one."""
+    if attempt is None or job in session.attempts.verdicts:
+        return
+    if attempt.verdicts:
+        session.attempts.verdicts[job] = attempt.verdicts
+    session.attempts.tentative.update(attempt.tentative)
+    if attempt.had_room is not None:
+        session.attempts.had_room[job] = attempt.had_room
+    if attempt.without_domain is not None:
+        session.attempts.without_domain[job] = attempt.without_domain
 
 
 def needs_capacity_alone(session: Session, job: Job) -> bool:

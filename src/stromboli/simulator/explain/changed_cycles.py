@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome, RehearsedParts
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.engine.waiting.room_waits import RoomWaits
+from stromboli.engine.waiting.room_waits import Waits
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.intake.sub_jobs import sub_job_of
 from stromboli.model.job import Job, JobId
@@ -57,7 +57,7 @@ class StartTrials:
         policy: Policy,
         catalog: Catalog,
         now: float,
-        waits: RoomWaits | None = None,
+        waits: Waits | None = None,
     ) -> None:
         """`waits`: who waits for room at the present, so that only those are tried whom a change may help."""
         self._waits = waits
@@ -77,7 +77,7 @@ class StartTrials:
         with applied(self._intake, changes):
             return self._cycle(_Asked(job, actions), None if actions else self._waits)
 
-    def _cycle(self, asked: _Asked, waits: RoomWaits | None) -> Trial:
+    def _cycle(self, asked: _Asked, waits: Waits | None) -> Trial:
         """One cycle, of which only the decisions matter, unless another follows as somebody was evicted."""
         cluster, now = self._intake.cluster, self._now + (asked.cycle - 1) * PERIOD
 

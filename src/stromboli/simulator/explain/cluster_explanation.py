@@ -10,7 +10,7 @@ from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.explanation.event_history import History
 from stromboli.engine.explanation.node_gates import LARGER_THAN_CLUSTER
 from stromboli.engine.explanation.quantities import time_text
-from stromboli.engine.waiting.room_waits import RoomWaits
+from stromboli.engine.waiting.room_waits import Waits
 from stromboli.policy.policy import Policy
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.ephemeral_claims import make_ephemeral_claims
@@ -99,7 +99,7 @@ class ClusterExplainer:
             found = search_remedies(self.loaded.intake, self.policy, self.catalog, self.now, clues)
             subject.remedies, subject.in_vain, subject.untried = found.helpful, found.in_vain, found.untried
 
-    def _add_forecasts(self, explained: Sequence[Subject], waits: RoomWaits | None) -> None:
+    def _add_forecasts(self, explained: Sequence[Subject], waits: Waits | None) -> None:
         waiting = {
             f"{subject.namespace}/{subject.pod_group}": subject
             for subject in explained

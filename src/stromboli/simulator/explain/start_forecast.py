@@ -7,7 +7,7 @@ from math import isfinite
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.explanation.quantities import time_text
-from stromboli.engine.waiting.room_waits import RoomWaits
+from stromboli.engine.waiting.room_waits import Waits
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
 from stromboli.model.status import Status
@@ -34,7 +34,7 @@ def forecast_starts(
     catalog: Catalog,
     now: float,
     names: Collection[str],
-    waits: RoomWaits | None = None,
+    waits: Waits | None = None,
 ) -> dict[str, StartForecast]:
     """When these jobs start; the loaded cluster is used up by that. Where nobody has a time limit it is not tried.
 

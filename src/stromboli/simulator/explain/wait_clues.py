@@ -16,7 +16,7 @@ from stromboli.simulator.explain.room_by_nodes import WaitingKind, waiting_kinds
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
     from stromboli.engine.explanation.diagnosis import Diagnosis
-    from stromboli.engine.waiting.room_waits import RoomWaits
+    from stromboli.engine.waiting.room_waits import Waits
     from stromboli.model.job import Job, JobId
     from stromboli.model.node_columns import Bools, Ints
     from stromboli.model.task import Task
@@ -44,7 +44,7 @@ class WaitClues:
     """All that nodes answered."""
     promised: float | None = None
     """When the first of the jobs starts that were promised a start."""
-    waits: RoomWaits | None = None
+    waits: Waits | None = None
     """The jobs for which there was no room in the cycle."""
     hits: list[Hit] = field(default_factory=list)
     """Limits of its queue, and of those above, that leave too little for all its pods."""

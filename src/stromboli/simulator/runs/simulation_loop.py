@@ -11,7 +11,7 @@ from stromboli.engine.decisions import Bind
 from stromboli.engine.queue_limits import deserved_share, own_limits
 from stromboli.engine.session import Session
 from stromboli.engine.waiting.fixed_point import WORDS
-from stromboli.engine.waiting.room_waits import RoomWaits
+from stromboli.engine.waiting.room_waits import Waits
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import Scheduler
 from stromboli.simulator.runs.event_queue import EventKind
@@ -77,7 +77,7 @@ class SimulationLoop:
         self._session: Session | None = None
         """Of the last cycle that ran."""
 
-    def recall(self, waits: RoomWaits | None) -> None:
+    def recall(self, waits: Waits | None) -> None:
         """Begin with the jobs for which a cycle at the present found no room."""
         self._scheduler.engine.recall(self.world.cluster, waits)
 
