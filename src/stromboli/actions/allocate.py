@@ -12,19 +12,17 @@ from functools import partial
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
-from stromboli.engine.pending_tasks import PendingTasks, pending_tasks, worth_going_on
+from stromboli.engine.pending_tasks import PendingTasks, pending_tasks
 from stromboli.engine.placement.node_placement import Place
-from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
-from stromboli.engine.topology.gradient_search import GradientSearch, place_nominated
-from stromboli.engine.topology.topology_limits import requested_topology
+from stromboli.engine.topology.gradient_search import GradientSearch
+from stromboli.engine.topology.task_places import place_nominated, place_tasks
 from stromboli.engine.waiting.ordered_waits import lacks_pods
 from stromboli.engine.waiting.room_waits import Turns
 from stromboli.model.job import Job, SubJob
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.model.topology.domain import Domain
 from stromboli.policy.arguments import error_cache
 
 
@@ -41,9 +39,8 @@ def allocate(session: Session) -> None:
     if "enqueue" not in session.policy.actions:
         for job in list(session.cluster.waiting):
             session.set_phase(job, names.GROUP_INQUEUE)
-    search = GradientSearch(session, _place_tasks, _find_place)
-    reserving = GradientSearch(session, _place_tasks, _find_place, "reserve")
-    turns = session.waits.turns(session, partial(_pending_tasks, session))
+    search, reserving = GradientSearch(session), GradientSearch(session, "reserve")
+    turns = session.waits.turns(session, _pending_tasks)
     for job in turns:
         with session.guard(job):
             _take_turn(session, turns, job, search, reserving)
@@ -149,70 +146,4 @@ def _place_all(session: Session, trial: Statement, sub_job: SubJob, tasks: list[
     top = session.cluster.hyper_nodes.top
     if sub_job.nominated_hyper_node and place_nominated(session, sub_job, tasks, top):
         return True
-    return _place_tasks(session, trial, sub_job, tasks, top)
-
-
-def _place_tasks(
-    session: Session, trial: Statement, sub_job: SubJob, tasks: list[Task], domain: Domain
-) -> bool:
-    """Place tasks one after the other until the sub-job is ready; whether it is, or will be."""
-    in_topology = requested_topology(sub_job) is not None
-    while tasks:
-        task = tasks.pop()
-        place = _find_place(session, sub_job, task, domain)
-        if place is None:
-            continue
-        if isinstance(place, Verdict):
-            session.explain(task, place)
-            if worth_going_on(session, sub_job):
-                continue
-            break
-        if trial.assign(task, place) is None:
-            if in_topology:
-                session.topology.follow(sub_job, place.node)
-            if session.sub_job_ready(sub_job):
-                break
-    session.topology.stop_following(sub_job)
-    return session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)
-
-
-def _find_place(session: Session, sub_job: SubJob, task: Task, domain: Domain) -> Place | Verdict | None:
-    """Where a task may go in a domain, or why nowhere; none if it may not be placed at all."""
-    return _find_node(session, task, domain) if _may_be_placed(session, sub_job, task) else None
-
-
-def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:
-    queue = sub_job.job.queue
-    if queue is None or not session.rules.allocatable(queue, task):
-        return False
-    if task.gates:
-        if _may_lift_gate(session, task):
-            session.journal.lift_gate(task)
-        return False
-    if task.role and task.role in session.attempts.failed_roles(sub_job):
-        session.explain(task, verdict_text(names.ROLE_ALREADY_FAILED.format(task=task.name, role=task.role)))
-        return False
-    return True
-
-
-def _may_lift_gate(session: Session, task: Task) -> bool:
-    """Whether only our own gate holds a task, and it asked for that (spec 05 6.5)."""
-    gate = names.QUEUE_ALLOCATION_GATE
-    return (
-        names.QUEUE_ADMISSION in session.features
-        and task.gates == (gate,)
-        and task.annotations.get(gate) == "true"
-    )
-
-
-def _find_node(session: Session, task: Task, domain: Domain) -> Place | Verdict:
-    """The nominated node, or the node with capacity reserved for the task, if it serves; else the best."""
-    cluster = session.cluster
-    node = cluster.nodes.get(task.nominated) if task.nominated else None
-    if node is None and (own := cluster.reservations.own_room(task)) is not None:
-        node = cluster.columns.nodes[own.row]
-    if node is not None and node.row >= 0:
-        place = session.place(task, session.only(node), domain=domain)
-        if isinstance(place, Place):
-            return place
-    return session.place(task, domain=domain)
+    return place_tasks(session, trial, sub_job, tasks, top)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -17,25 +17,22 @@ import numpy as np
 
 from stromboli.engine.placement.node_fit import SlotCount, TaskSlots
 from stromboli.engine.placement.node_placement import Place
+from stromboli.engine.topology.task_places import (
+    find_place,
+    forget_nomination,
+    place_nominated,
+    place_tasks,
+)
 from stromboli.engine.topology.topology_limits import label_key
 
 if TYPE_CHECKING:
     from stromboli.engine.pending_tasks import PendingTasks
-    from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session
     from stromboli.engine.statement import Statement
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job, SubJob
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
-
-
-PlaceTasks = Callable[["Session", "Statement", "SubJob", "list[Task]", "Domain"], bool]
-"""Places tasks of a sub-group in a domain, one after the other; whether the sub-group could start with them."""
-
-
-FindPlace = Callable[["Session", "SubJob", "Task", "Domain"], "Place | Verdict | None"]
-"""Where a task of a sub-group may go in a domain, or why nowhere; none if it is not its turn."""
 
 
 class Offer(NamedTuple):
@@ -48,17 +45,9 @@ class Offer(NamedTuple):
 class GradientSearch:
     """Places jobs with a network topology or with sub-groups."""
 
-    def __init__(
-        self,
-        session: Session,
-        place_tasks: PlaceTasks,
-        find_place: FindPlace,
-        purpose: Literal["allocate", "reserve"] = "allocate",
-    ):
+    def __init__(self, session: Session, purpose: Literal["allocate", "reserve"] = "allocate"):
         self._session = session
         self._purpose = purpose
-        self._place_tasks = place_tasks
-        self._find_place = find_place
         self._capacity = DomainCapacity(session)
         self._held_by_queue: Job | None = None
 
@@ -101,7 +90,7 @@ class GradientSearch:
         for sub_job, tasks in pending.items():
             session.attempts.clear_failed_roles(sub_job)
             for task in reversed(tasks):
-                place = self._find_place(session, sub_job, task, top)
+                place = find_place(session, sub_job, task, top)
                 if isinstance(place, Place):
                     return False
                 if place is not None:
@@ -234,7 +223,7 @@ class GradientSearch:
 
     def _placed(self, trial: Statement, sub_job: SubJob, tasks: list[Task], domain: Domain) -> bool:
         self._session.attempts.clear_failed_roles(sub_job)
-        return self._place_tasks(self._session, trial, sub_job, tasks, domain) and len(trial) > 0
+        return place_tasks(self._session, trial, sub_job, tasks, domain) and len(trial) > 0
 
     # -- a job with one sub-group
 
@@ -338,52 +327,3 @@ def _reserved(cluster: Cluster, tasks: Sequence[Task]) -> int:
         return 0
     reserved = any(cluster.reservations.own_room(task) is not None for task in tasks)
     return len(tasks) if reserved else 0
-
-
-# -- the nomination fast path: a sub-group takes the nodes that were cleared for it (spec 02 3.6)
-
-
-def place_nominated(session: Session, sub_job: SubJob, tasks: list[Task], root: Domain) -> bool:
-    """Put all tasks where they were nominated, or none; a nomination that does not serve is forgotten."""
-    domain = session.cluster.hyper_nodes.domain(sub_job.nominated_hyper_node)
-    with session.statement() as trial:
-        if (
-            domain is not None
-            and root.contains(domain)
-            and _place_all_nominated(session, trial, tasks, domain)
-        ):
-            session.topology.widen(sub_job, domain)
-            tasks.clear()
-            trial.keep()
-            return True
-    forget_nomination(session, sub_job, tasks)
-    return False
-
-
-def forget_nomination(session: Session, sub_job: SubJob, tasks: Iterable[Task]) -> None:
-    """Cleared nodes do not serve: other nodes are tried at once, and in later cycles."""
-    _clear(session, sub_job, "nominated_hyper_node")
-    for task in tasks:
-        _clear(session, task, "nominated")
-
-
-def _clear(session: Session, target: SubJob | Task, field: str) -> None:
-    """Clear a field now, and also for later cycles, should the statement around be taken back."""
-    if getattr(target, field):
-        session.journal.update(target, field, "")
-        session.deferred.write(target, field, "")
-
-
-def _place_all_nominated(session: Session, trial: Statement, tasks: list[Task], domain: Domain) -> bool:
-    inside = set(domain.rows.tolist())
-    for task in reversed(tasks):
-        node = session.cluster.nodes.get(task.nominated) if task.nominated else None
-        queue = session.queue_of(task)
-        if node is None or node.row not in inside or queue is None:
-            return False
-        if task.gates or not session.rules.allocatable(queue, task):
-            return False
-        place = session.place(task, session.only(node))
-        if not isinstance(place, Place) or trial.assign(task, place) is not None:
-            return False
-    return bool(tasks)

@@ -324,7 +324,7 @@ class OrderedTurns:
     def pending(self, job: Job) -> PendingTasks | None:
         left = self._left.get(job)
         if left is None and not lacks_pods(job):
-            left = self._find_pending(job)
+            left = self._find_pending(self._session, job)
         return left or None
 
     def push(self, job: Job, pending: PendingTasks) -> None:

@@ -76,7 +76,7 @@ class Turns(Protocol):
         """Give a job another turn, for the tasks that are left."""
 
 
-Pending = Callable[["Job"], "PendingTasks | None"]
+Pending = Callable[["Session", "Job"], "PendingTasks | None"]
 """What there is to place of a job; none if it may not be scheduled."""
 
 
@@ -84,7 +84,7 @@ class QueueTurns:
     """Turns in the order of the policy, without the jobs for which there cannot be enough capacity."""
 
     def __init__(self, session: Session, jobs: Iterable[Job], pending: Pending):
-        self._pending = {job: tasks for job in jobs if (tasks := pending(job))}
+        self._pending = {job: tasks for job in jobs if (tasks := pending(session, job))}
         self._jobs = session.jobs_by_queue(self._pending)
         self._overused = session.rules.overused
 
