@@ -9,7 +9,13 @@ from stromboli.engine.catalog import action
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
 from stromboli.engine.eviction.eviction_domains import asks_for_topology
 from stromboli.engine.eviction.eviction_options import EvictionOptions
-from stromboli.engine.eviction.node_clearing import clear_node, has_enough, restore_spared, would_admit
+from stromboli.engine.eviction.node_clearing import (
+    clear_first,
+    clear_node,
+    has_enough,
+    restore_spared,
+    would_admit,
+)
 from stromboli.engine.eviction.starving_jobs import (
     evict_for_job,
     pending_ungated,
@@ -120,8 +126,15 @@ def _serve(search: VictimSelection, task: Task, within: Domain | None) -> bool:
         return True
     if _waits_for_nominated_node(session, task):
         return False
-    clear = _clear_best if arguments.topology_aware else _clear_first
-    return any(clear(part, task, within) for part in search.searches(task, within))
+    for part in search.searches(task, within):
+        if arguments.topology_aware:
+            cleared = _clear_best(part, arguments, task, within)
+        else:
+            nodes = part.nodes_by_score(task, within)
+            cleared = clear_first(part, names.EVICTED_BY_PREEMPT, task, nodes, within)
+        if cleared:
+            return True
+    return False
 
 
 def _waits_for_nominated_node(session: Session, task: Task) -> bool:
@@ -136,24 +149,12 @@ def _waits_for_nominated_node(session: Session, task: Task) -> bool:
     )
 
 
-def _clear_first(search: VictimSelection, task: Task, within: Domain | None) -> bool:
-    """Evict on the first node by score to which the task is then admitted."""
-    for node in search.nodes_by_score(task, within):
-        choice = search.choose(task, node) or Choice([])
-        if not has_enough(search.session, task, node, choice.victims):
-            continue
-        if clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, within):
-            return True
-    return False
-
-
 # -- topology-aware: comparing nodes by their victims
 
 
-def _clear_best(search: VictimSelection, task: Task, within: Domain | None) -> bool:
+def _clear_best(search: VictimSelection, arguments: Arguments, task: Task, within: Domain | None) -> bool:
     """Of several nodes the one that loses least; one without victims wins at once (spec 02 6.4)."""
     session = search.session
-    arguments: Arguments = session.arguments("preempt")
     share = len(session.cluster.columns) * arguments.candidate_percentage // 100
     limit = min(arguments.max_candidates, max(arguments.min_candidates, share))
     plans: list[tuple[Node, Choice]] = []
@@ -171,8 +172,8 @@ def _clear_best(search: VictimSelection, task: Task, within: Domain | None) -> b
 
 def _needed_victims(search: VictimSelection, task: Task, node: Node) -> Choice | None:
     """The victims that a node must lose for the task: evict until it fits, then restore those that it does not need."""
-    session, choice = search.session, search.choose(task, node) or Choice([])
-    if not has_enough(session, task, node, choice.victims):
+    session, choice = search.session, search.choose(task, node)
+    if choice is None or not has_enough(session, task, node, choice.victims):
         return None
     with session.statement() as trial:
         for victim in choice.victims:

@@ -8,7 +8,7 @@ from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.eviction.eviction_commit import may_reclaim_from, no_attempt_before
 from stromboli.engine.eviction.eviction_options import EvictionOptions
-from stromboli.engine.eviction.node_clearing import clear_node, has_enough
+from stromboli.engine.eviction.node_clearing import clear_first
 from stromboli.engine.eviction.starving_jobs import evict_for_job, pipeline_without_eviction, starving_jobs
 from stromboli.engine.eviction.victim_candidates import VictimCandidates
 from stromboli.engine.eviction.victim_selection import VictimSelection
@@ -75,17 +75,10 @@ def _serve(search: VictimSelection, task: Task, within: Domain | None) -> bool:
         return False
     if options.fewest_victims and pipeline_without_eviction(session, task, within):
         return True
-    return any(_clear_first(part, task, within) for part in search.searches(task, within))
-
-
-def _clear_first(search: VictimSelection, task: Task, within: Domain | None) -> bool:
-    """Evict on the first node where the task then fits; nodes without candidates are passed over."""
     # quirk: spec 02 5: filters and limits of queues above are not asked again after an eviction
-    by_amounts = not search.options.fewest_victims
-    for node in search.nodes_in_order(task, within):
-        choice = search.choose(task, node)
-        if choice is None or not has_enough(search.session, task, node, choice.victims):
-            continue
-        if clear_node(search, names.EVICTED_BY_RECLAIM, task, node, choice, within, by_amounts):
+    by_amounts = not options.fewest_victims
+    for part in search.searches(task, within):
+        nodes = part.nodes_in_order(task, within)
+        if clear_first(part, names.EVICTED_BY_RECLAIM, task, nodes, within, by_amounts):
             return True
     return False

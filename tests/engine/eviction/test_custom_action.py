@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stromboli.engine.catalog import action
 from stromboli.engine.eviction.eviction_options import EvictionOptions
-from stromboli.engine.eviction.node_clearing import clear_node, has_enough
+from stromboli.engine.eviction.node_clearing import clear_first
 from stromboli.engine.eviction.starving_jobs import evict_for_job, starving_jobs
 from stromboli.engine.eviction.victim_candidates import VictimCandidates
 from stromboli.engine.eviction.victim_selection import VictimSelection
@@ -36,14 +36,8 @@ def yielding(session: Session) -> None:
 
 
 def _serve(search: VictimSelection, task: Task, within: Domain | None) -> bool:
-    for part in search.searches(task, within):
-        for node in part.nodes_by_score(task, within):
-            choice = part.choose(task, node)
-            if choice is None or not has_enough(part.session, task, node, choice.victims):
-                continue
-            if clear_node(part, "yield", task, node, choice, within):
-                return True
-    return False
+    parts = search.searches(task, within)
+    return any(clear_first(part, "yield", task, part.nodes_by_score(task, within), within) for part in parts)
 
 
 def test_an_action_evicts_with_what_the_other_evicting_actions_share() -> None:

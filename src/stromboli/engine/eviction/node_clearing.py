@@ -36,6 +36,24 @@ def has_enough(session: Session, task: Task, node: Node, victims: Iterable[Task]
     return less_equal(task.request, plus(future, total_of(victim.request for victim in victims)))
 
 
+def clear_first(
+    search: VictimSelection,
+    action: str,
+    task: Task,
+    nodes: Iterable[Node],
+    within: Domain | None,
+    by_amounts: bool = False,
+) -> bool:
+    """Evict on the first of these nodes to which the task is then pipelined; whether there is one."""
+    for node in nodes:
+        choice = search.choose(task, node)
+        if choice is None or not has_enough(search.session, task, node, choice.victims):
+            continue
+        if clear_node(search, action, task, node, choice, within, by_amounts):
+            return True
+    return False
+
+
 def clear_node(
     search: VictimSelection,
     action: str,

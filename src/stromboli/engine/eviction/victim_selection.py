@@ -356,12 +356,12 @@ class VictimSelection:
     # -- the victims that plugins allow
 
     def choose(self, task: Task, node: Node) -> Choice | None:
-        """The victims that plugins allow on a node, in the order of eviction; none if there are no candidates."""
+        """The victims that plugins allow on a node, in the order of eviction; none if it is to be passed over."""
         on_node = self._candidates.on_node(task, node)
         if not self._is_whole:
             on_node = [victim for victim in on_node if victim.job is None or self._allows(victim.job)]
         if not on_node:
-            return None
+            return None if self._candidates.required else Choice([])
         candidates = in_victim_order(self.session, task, on_node, self._shared.ranks)
         candidates = self._holders_first(task, node, candidates)
         choice = self._choose_enough(task, node, candidates)
