@@ -19,8 +19,15 @@ from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.scheduler.gathering import NOW
-from stromboli.scheduler.mirror.change_concerns import _TOLD_OTHERWISE, _UNREAD, known
-from stromboli.scheduler.mirror.news import EMPTY_GROUP_PATIENCE, SEARCHED, STATUS_PATIENCE, News
+from stromboli.scheduler.mirror.news import (
+    _TOLD_OTHERWISE,
+    _UNREAD,
+    EMPTY_GROUP_PATIENCE,
+    SEARCHED,
+    STATUS_PATIENCE,
+    News,
+    known,
+)
 from stromboli.scheduler.options import parse
 from stromboli.scheduler.watched_objects import watched_kinds
 from tests.manifests import decoded, group, node, pod, priority_class, queue

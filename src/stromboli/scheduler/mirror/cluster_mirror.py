@@ -27,10 +27,9 @@ from stromboli.model.intake.object_intake import Intake, IntakeFailed
 from stromboli.model.pauses import FIRST_PAUSE, Pauses
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.change_buffer import Id, ObjectChange, identity
-from stromboli.scheduler.mirror.change_concerns import UNKNOWN, known
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.consistency import Difference, compare
-from stromboli.scheduler.mirror.news import News
+from stromboli.scheduler.mirror.news import UNKNOWN, News, known
 from stromboli.scheduler.thread_seam import Unavailable
 
 log = logging.getLogger(__name__)
