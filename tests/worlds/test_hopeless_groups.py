@@ -7,7 +7,7 @@ from itertools import accumulate
 import pytest
 
 from stromboli.testing import World
-from tests.manifests import group, hyper_node, node, phases, pod, policy
+from tests.manifests import group, hyper_node, node, phases, pod, policy, queue
 from tests.worlds.planning import planned, policy_named
 
 POLICIES = ("stock", "stock-capacity", "full", "full-capacity", "fair-share")
@@ -244,9 +244,134 @@ def test_a_gang_larger_than_each_hyper_node_of_its_tier_reserves_nothing(policy:
 @pytest.mark.parametrize("pods", [0, 3])
 def test_a_gang_keeps_its_capacity_once_a_hyper_node_is_large_enough(policy: str, pods: int) -> None:
     world = rack_gang(policy, 2, 2, pods=pods)
-    world.add(node("n4", spec={"unschedulable": True}), node("n3", spec={"unschedulable": True}))
+    world.add(group("old", 2, phase="Running"))
+    world.add(*(pod(f"old-{index}", "old", on=f"n{index}", cpu=4) for index in (3, 4)))
     world.step(2)
     world.add(*racks(3, 1), group("new", 1, phase="Pending", minResources={"cpu": "8"})).step(2)
+    assert phases(world)["new"] == "Pending"
+
+
+TAINT = {"key": "pool", "value": "gpu", "effect": "NoSchedule"}
+TAINTED = {"taints": [TAINT]}
+TOLERANT = {"tolerations": [{"key": "pool", "operator": "Exists"}]}
+CORDONED = {"unschedulable": True}
+
+
+def beside_newcomers(world: World, **spec: object) -> World:
+    """Two jobs at the gate that need a node of 4 CPUs each."""
+    for name in ("x", "y"):
+        world.add(group(name, 1, phase="Pending", minResources={"cpu": "4"}))
+        world.add(pod(f"{name}-0", name, cpu=4, **spec))
+    return world
+
+
+@OURS
+@pytest.mark.parametrize(
+    ("spec", "reason"), [(TAINTED, "had untolerated taint(s)"), (CORDONED, "were unsched")]
+)
+def test_a_pod_whose_only_large_node_is_tainted_or_cordoned_keeps_nothing(
+    policy: str, spec: dict[str, object], reason: str
+) -> None:
+    world = World(policy=policy_named(policy).source).add(
+        node("n1"), node("n2"), node("n3", cpu=8, spec=spec)
+    )
+    beside_newcomers(world.add(queue(capability={"cpu": "8"}), *hopeless(cpu=8)))
+    binds = world.step(2).binds | world.step().binds
+    assert binds == {"default/x-0": "n1", "default/y-0": "n2"}
+    assert f"node(s) {reason}" in world.step().pending["default/big"].reason
+
+
+@OURS
+def test_a_gang_without_tolerations_keeps_nothing_on_a_tainted_pool(policy: str) -> None:
+    world = World(policy=policy_named(policy).source).add(node("n1", spec=TAINTED), node("n2", spec=TAINTED))
+    beside_newcomers(world.add(*hopeless(2, minimum=2, cpu=4)), spec=TOLERANT)
+    assert set(world.step(2).binds | world.step().binds) == {"default/x-0", "default/y-0"}
+
+
+@OURS
+@pytest.mark.parametrize("spec", [TAINTED, CORDONED])
+def test_a_gang_keeps_its_capacity_again_once_its_nodes_are_open(
+    policy: str, spec: dict[str, object]
+) -> None:
+    world = World(policy=policy_named(policy).source).add(
+        node("n1", created=1, spec=spec), node("n2"), node("n3")
+    )
+    world.add(
+        *hopeless(3, minimum=3, cpu=4), group("old", 1, phase="Running"), pod("old-0", "old", on="n2", cpu=4)
+    )
+    world.step(2)
+    world.add(node("n1", created=1), *newcomer(4)).step(2)
+    assert phases(world)["new"] == "Pending"
+
+
+def test_a_gang_with_tolerations_keeps_its_capacity_on_tainted_nodes() -> None:
+    world = gate("preset:basic").add(node("n1", spec=TAINTED))
+    world.add(group("old", 1, phase="Running"), pod("old-0", "old", on="n1", cpu=1))
+    world.add(group("big", 1, minResources={"cpu": "4"}), pod("big-0", "big", cpu=4, spec=TOLERANT))
+    world.add(*newcomer(1)).step(2)
+    assert phases(world)["new"] == "Pending"
+
+
+def test_taints_that_the_policy_ignores_bar_nothing() -> None:
+    arguments = {"predicate.TaintTolerationEnable": False}
+    text = policy("enqueue, allocate", "gang | overcommit", ("predicates", arguments), enqueue=RESERVE)
+    world = World(policy=text).add(node("n1", spec=TAINTED), group("old", 1, phase="Running"))
+    world.add(pod("old-0", "old", on="n1", cpu=2), *hopeless(cpu=4), *newcomer(2)).step(2)
+    assert phases(world)["new"] == "Pending"
+
+
+def in_queue(policy: str, *queues: object, pods: int = 3, **spec: object) -> World:
+    """Four nodes of 4 CPUs, and an admitted gang of three such pods in the queue `team`."""
+    world = World(policy=policy_named(policy).source).add(
+        *(node(f"n{number}") for number in range(1, 5)), *queues
+    )
+    world.add(*hopeless(pods, minimum=3, cpu=4, queue="team", **spec))
+    for name in ("x", "y"):
+        world.add(group(name, 1, queue="team", phase="Pending", minResources={"cpu": "4"}))
+        world.add(pod(f"{name}-0", name, cpu=4))
+    return world
+
+
+SMALL = {"capability": {"cpu": "8"}, "deserved": {"cpu": "8"}}
+
+
+@OURS
+@pytest.mark.parametrize("pods", [0, 3])
+def test_a_gang_larger_than_the_capability_of_its_queue_keeps_nothing(policy: str, pods: int) -> None:
+    world = in_queue(policy, queue("team", **SMALL), pods=pods)
+    assert set(world.step(2).binds | world.step().binds) == {"default/x-0", "default/y-0"}
+
+
+def test_a_gang_larger_than_the_capability_of_a_parent_queue_keeps_nothing() -> None:
+    world = in_queue("full-capacity-tree", queue("p", parent="root", **SMALL), queue("team", parent="p"))
+    assert set(world.step(2).binds | world.step().binds) == {"default/x-0", "default/y-0"}
+
+
+@OURS
+def test_it_keeps_its_capacity_once_the_capability_is_raised(policy: str) -> None:
+    world = World(policy=policy_named(policy).source).add(*(node(f"n{number}") for number in range(1, 4)))
+    world.add(queue("team", **SMALL), group("old", 1, phase="Running"), pod("old-0", "old", on="n1", cpu=4))
+    world.add(*hopeless(3, minimum=3, cpu=4, queue="team")).step(2)
+    world.add(queue("team", capability={"cpu": "12"}), *newcomer(4)).step(2)
+    assert phases(world)["new"] == "Pending"
+
+
+def test_it_keeps_its_capacity_once_the_capability_of_a_parent_queue_is_raised() -> None:
+    world = World(policy=policy_named("full-capacity-tree").source)
+    world.add(*(node(f"n{number}") for number in range(1, 4)), queue("p", parent="root", **SMALL))
+    world.add(
+        queue("team", parent="p"), group("old", 1, phase="Running"), pod("old-0", "old", on="n1", cpu=4)
+    )
+    world.add(*hopeless(3, minimum=3, cpu=4, queue="team")).step(2)
+    world.add(queue("p", parent="root", capability={"cpu": "12"}), *newcomer(4)).step(2)
+    assert phases(world)["new"] == "Pending"
+
+
+def test_a_gang_of_which_enough_pods_fit_below_the_capability_keeps_its_capacity() -> None:
+    world = World(policy=policy_named("preset:basic").source).add(node("n1"), node("n2"))
+    world.add(queue("team", **SMALL), group("old", 1, phase="Running"), pod("old-0", "old", on="n1", cpu=1))
+    world.add(group("big", 2, queue="team", minResources={"cpu": "8"}))
+    world.add(*(pod(f"big-{index}", "big", cpu=4) for index in range(3)), *newcomer(4)).step(2)
     assert phases(world)["new"] == "Pending"
 
 

@@ -14,9 +14,14 @@ import numpy as np
 from stromboli.api import names
 from stromboli.engine.attribution import take_attribution
 from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, asked_amounts
-from stromboli.model.amounts import Amounts, excess, lacking, shift, times, total_of
+from stromboli.model.amounts import Amounts, Vector, excess, lacking, shift, times, total_of
 from stromboli.model.cluster import SUM_OF
-from stromboli.model.constraints.node_selection import matching_nodes, selects_nodes
+from stromboli.model.constraints.node_selection import (
+    barred_nodes,
+    matching_nodes,
+    open_nodes,
+    selects_nodes,
+)
 from stromboli.model.devices.task_claims import claimed_amounts
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from stromboli.model.cluster import Cluster, Dirty
+    from stromboli.model.constraints.node_selection import Taints
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Bools, Columns, Ints
     from stromboli.model.queue import Queue
@@ -78,7 +84,7 @@ class NodeSizes:
         return known
 
     def _selected(self, shape: Shape) -> Bools | None:
-        """The nodes to which the labels confine a shape; none if it fits anywhere."""
+        """The nodes on which a shape may start, whatever their size; None if it may start on all."""
         if self.by_labels and selects_nodes(shape.spec):
             return matching_nodes(self._columns, shape.spec)
         return None
@@ -109,6 +115,15 @@ class SelectedNodeSizes(NodeSizes):
     by_labels = True
 
 
+class OpenNodeSizes(SelectedNodeSizes):
+    """The same, without nodes that are cordoned or that have a taint which the shape does not tolerate."""
+
+    def _selected(self, shape: Shape) -> Bools | None:
+        selected = super()._selected(shape)
+        usable = open_nodes(self._columns, shape.spec.tolerations)
+        return usable if selected is None else selected & usable
+
+
 class JobNeeds:
     """What jobs need to start, as the gate and the order of jobs see it.
 
@@ -123,8 +138,14 @@ class JobNeeds:
         reserves_minimum: bool,
         ignores_node_labels: bool = False,
         highest_tier: Callable[[Job], int | None] = lambda job: None,
+        keeps_off_barred_nodes: bool = False,
+        capabilities: Callable[[Queue], Iterable[Vector]] = lambda queue: (),
     ) -> None:
-        """`highest_tier`: the highest tier of HyperNodes that a job may span; none if it asks for no topology."""
+        """`highest_tier`: the highest tier of HyperNodes that a job may span; none if it asks for no topology.
+
+        `keeps_off_barred_nodes`: whether no pod starts on a node with a cordon or a taint that it does not tolerate.
+        `capabilities`: what a queue, and those above it, may hold at most.
+        """
         self.cluster = cluster
         self._tasks_needed = tasks_needed
         self._highest_tier = highest_tier
@@ -133,8 +154,11 @@ class JobNeeds:
         self._sizes_type = SelectedNodeSizes if by_labels else NodeSizes
         self.reserves_minimum = reserves_minimum
         """The option `reserveMinimum` of the action enqueue."""
+        self._keeps_off = by_labels and keeps_off_barred_nodes
+        self._capabilities = capabilities
         self._hopeless: dict[Job, bool] = {}
         self._scattered: dict[Job, bool] = {}
+        self._barred: dict[Job, bool] = {}
         self._domain_sizes: Ints | None = None
 
     @property
@@ -166,7 +190,7 @@ class JobNeeds:
         if not (is_inqueue or started or self.runs_short(job)):
             return {}
         least = self.least(job)
-        if least is None or self._exceeds_cluster(job, least) or self.could_never_start(job):
+        if least is None or self._exceeds_cluster(job, least) or self.is_barred(job):
             return {}
         if is_inqueue and in_full:
             return self.ungated(job, least)
@@ -203,6 +227,52 @@ class JobNeeds:
             known = self._scattered[job] = self._exceeds_hyper_nodes(job)
         return known
 
+    def is_barred(self, job: Job) -> bool:
+        """Whether nothing is kept for a job, as no end of other jobs lets it start.
+
+        It could never start, or, if the minimum is reserved, only after a node is uncordoned, a taint removed or the
+        capability of a queue raised.
+        """
+        if not self.reserves_minimum or self.could_never_start(job):
+            return self.could_never_start(job)
+        known = self._barred.get(job)
+        if known is None:
+            known = self._barred[job] = not job.has_started and (
+                self._exceeds_capability(job) or self._exceeds_open_nodes(job)
+            )
+        return known
+
+    def _exceeds_capability(self, job: Job) -> bool:
+        """Whether the pods that must start together request more than a queue may hold."""
+        limits = list(self._capabilities(job.queue)) if job.queue is not None else []
+        most = [(dim, amount) for limit in limits for dim, amount in limit.items() if dim != PODS]
+        if not most:
+            return False
+        if not job.complete:
+            least = self.least(job) or {}
+            return any(least.get(dim, 0) > amount for dim, amount in most)
+        if (spare := self._spare(job)) is None:
+            return False
+        tasks = list(_tasks(job, _PLACEABLE))
+        return any(_least_requested(tasks, len(tasks) - spare, dim) > amount for dim, amount in most)
+
+    def _exceeds_open_nodes(self, job: Job) -> bool:
+        """Whether too few nodes are open to its pods, by cordons and taints, even if all nodes were empty."""
+        if not self._keeps_off or not job.complete or not barred_nodes(self.cluster.columns):
+            return False
+        if (spare := self._spare(job)) is None:
+            return False
+        return _exceed(list(_tasks(job, _PLACEABLE)), self.cluster.columns.derived(OpenNodeSizes), spare)
+
+    def _spare(self, job: Job) -> int | None:
+        """How many of its pending tasks need not start with the others, at most; None if a plugin fails over it."""
+        try:
+            needed = self._tasks_needed(job)
+        except Exception as error:
+            take_attribution(error)
+            return None  # the plugin fails again when the job is placed, and is reported then
+        return max(job.counts[Status.PENDING] - job.pending_best_effort - needed, 0)
+
     def _exceeds_hyper_nodes(self, job: Job) -> bool:
         """Whether a job that has not started fits into no HyperNode up to its tier, even if all nodes were empty."""
         if job.has_started or job.native is not None or (tier := self._highest_tier(job)) is None:
@@ -221,7 +291,7 @@ class JobNeeds:
             needed = self._tasks_needed(job) + len(tasks) - job.counts[Status.PENDING]
         except Exception as error:
             take_attribution(error)
-            return False  # as in `_is_too_large`
+            return False  # as in `_spare`
         counts = Counter(task.shape for task in tasks)
         anywhere = sum(count for shape, count in counts.items() if not asked_amounts(shape))
         kinds = [(self.sizes.slots(shape), count) for shape, count in counts.items() if asked_amounts(shape)]
@@ -250,12 +320,8 @@ class JobNeeds:
             return False
         if not job.complete and self._exceeds_cluster(job, self.least(job) or {}):
             return True
-        try:
-            needed = self._tasks_needed(job)
-        except Exception as error:
-            take_attribution(error)
-            return False  # the plugin fails again when the job is placed, and is reported then
-        spare = max(job.counts[Status.PENDING] - job.pending_best_effort - needed, 0)
+        if (spare := self._spare(job)) is None:
+            return False
         if not _exceed(list(_tasks(job, _PLACEABLE)), self.sizes, spare):
             return False
         return not job.has_started or _exceed(list(job.by_status[Status.PENDING]), self._beside(job), spare)
@@ -272,6 +338,7 @@ class AdmittedJobs:
         self._admitted: dict[Job, None] = {}
         self._sizes: NodeSizes | None = None
         self._tree_version = -1
+        self._barred_nodes: Mapping[str, Taints] = {}
         self._reserves_minimum = False
         self._short: dict[Job, None] = {}
         """Admitted jobs without all that they need."""
@@ -286,16 +353,18 @@ class AdmittedJobs:
     def opening(self, needs: JobNeeds, dirty: Dirty) -> Iterable[Job]:
         """Return the jobs to look at: those that changed or were admitted.
 
-        If the sizes of nodes or HyperNodes changed, also those with pending pods or without all that they need: others
-        than before may be hopeless.
+        If nodes or HyperNodes changed, also those with pending pods or without all that they need: others than before
+        may be hopeless.
         """
         self._reserves_minimum = needs.reserves_minimum
         jobs = {**dirty.jobs, **self._admitted}
         tree_version = needs.cluster.hyper_nodes.version
         if dirty.everything or dirty.nodes or tree_version != self._tree_version:
-            if needs.sizes.differs(self._sizes) or tree_version != self._tree_version:
+            barred = barred_nodes(needs.cluster.columns) if needs.reserves_minimum else {}
+            changed = tree_version != self._tree_version or barred != self._barred_nodes
+            if needs.sizes.differs(self._sizes) or changed:
                 jobs |= {**needs.cluster.backlog, **self._short}
-            self._sizes, self._tree_version = needs.sizes, tree_version
+            self._sizes, self._tree_version, self._barred_nodes = needs.sizes, tree_version, barred
         if dirty.everything:
             self._owed, self._parts, self._priorities, self._short = {}, {}, Counter(), {}
             jobs = dict.fromkeys(needs.cluster.jobs.values())
@@ -376,6 +445,11 @@ def _exceed(tasks: list[Task], sizes: NodeSizes, spare: int) -> bool:
         return False  # pods of one shape for which nodes have slots request no more than these nodes have
     requests = total_of(task.request for task in tasks)
     return bool(lacking(requests, sizes.total, requests))
+
+
+def _least_requested(tasks: list[Task], count: int, dim: int) -> float:
+    """What any `count` of some tasks request of a resource, at least."""
+    return sum(nsmallest(count, (task.request.get(dim, 0) for task in tasks)))
 
 
 def _least_of_pods(job: Job) -> Amounts | None:

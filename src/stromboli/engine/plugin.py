@@ -193,6 +193,15 @@ class Plugin:
     ignores_node_labels: bool = False
     """Whether it lets pods start on nodes that their node selector or node affinity does not match."""
 
+    keeps_off_barred_nodes: bool = False
+    """Whether it lets no pod start on a node that is cordoned or has a taint which the pod does not tolerate."""
+
+    limits_queues: bool = False
+    """Whether it lets no queue hold more than its `spec.capability`."""
+
+    limits_queue_trees: bool = False
+    """Whether it lets no queue and those below it together hold more than its `spec.capability`."""
+
     honours: frozenset[str] = frozenset()
     """Requirements that it honours, by their names in `model.requirements.placement_requirement`.
 

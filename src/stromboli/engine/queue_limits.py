@@ -14,13 +14,14 @@ from stromboli.engine.job_needs import AdmittedJobs
 from stromboli.engine.plugin import DESERVED
 from stromboli.model.amounts import UNLIMITED, Amounts, Vector, minimum_or_unlimited, minus, plus, shift
 from stromboli.model.dimensions import CPU, MEMORY, PODS, Dimensions
+from stromboli.model.queue import Queue, lineage
 
 if TYPE_CHECKING:
     from stromboli.engine.job_needs import JobNeeds
+    from stromboli.engine.rules import Rules
     from stromboli.engine.session import Session
     from stromboli.model.cluster import Dirty
     from stromboli.model.job import Job
-    from stromboli.model.queue import Queue
 
 _TOLERANCE = 1e-9
 """Which part of the cluster is too small to count as a change."""
@@ -50,7 +51,7 @@ class InqueueResources:
         for job in self._jobs.opening(needs, dirty):
             self._forget(job)
             if job.visible:
-                if job.queue is not None and self._needs.could_never_start(job):
+                if job.queue is not None and self._needs.is_barred(job):
                     self._hopeless.setdefault(job.queue, {})[job] = None
                 if job.queue is not None and needs.reserves_minimum and job.below_minimum:
                     self._below_minimum.setdefault(job.queue, {})[job] = None
@@ -129,6 +130,13 @@ def ceiling(queue: Queue, unpromised: Amounts) -> Amounts:
 def own_capability(queue: Queue) -> Amounts:
     """What `spec.capability` limits: zero cpu or memory is no limit."""
     return {dim: most for dim, most in queue.capability.items() if most > 0 or dim not in (CPU, MEMORY)}
+
+
+def capabilities(queue: Queue, rules: Rules, queues: dict[str, Queue]) -> list[Amounts]:
+    """What a queue may hold at most by its capability, and by those of the queues above it, where they are enforced."""
+    if rules.limits_queue_trees:
+        return [own_capability(each) for each in lineage(queue, queues)]
+    return [own_capability(queue)] if rules.limits_queues else []
 
 
 def own_limits(session: Session, queue: Queue) -> dict[str, Amounts]:

@@ -96,6 +96,7 @@ class Rules:
         self.honoured = frozenset[str]().union(*(plugin.honours for plugin in self.plugins))
         """Requirements of pods, PodGroups and queues that some plugin honours."""
         self.ignores_node_labels = any(plugin.ignores_node_labels for plugin in self.plugins)
+        self.keeps_off_barred_nodes = any(plugin.keeps_off_barred_nodes for plugin in self.plugins)
         points = dict(POINTS)
         for plugin in self.plugins:
             points.update(own_points(type(plugin)))
@@ -135,6 +136,8 @@ class Rules:
             self._who_counts("sub_job_ready", "sub_job_pipelined"),
         )
         self._limiting = [plugin for tier in self._plugins_at(POINTS["allocatable"]) for plugin in tier]
+        self.limits_queues = any(plugin.limits_queues for plugin in self._limiting)
+        self.limits_queue_trees = any(plugin.limits_queue_trees for plugin in self._limiting)
         self._ordering = [plugin for tier in self._plugins_at(POINTS["no_room"]) for plugin in tier]
         self.queue_order_follows_all = self._follows("queue_order", "everything")
         self.queue_order_follows_branch = self._follows("queue_order", "branch")

@@ -22,6 +22,7 @@ from stromboli.engine.order import JobsByQueue
 from stromboli.engine.placement.node_placement import Place, Placement, own_nodes_first
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard
+from stromboli.engine.queue_limits import capabilities
 from stromboli.engine.statement import Statement
 from stromboli.engine.topology.gang_topology import GangTopology
 from stromboli.engine.transaction import DeferredChanges, Journal
@@ -101,6 +102,8 @@ class Session:
             _reserves_minimum(policy),
             rules.ignores_node_labels,
             self.topology.tier_limit,
+            rules.keeps_off_barred_nodes,
+            partial(capabilities, rules=rules, queues=cluster.queues),
         )
         """What jobs need to start, and which of them no nodes could hold."""
         self.waits: Waits = RoomWaits()

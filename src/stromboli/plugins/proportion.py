@@ -61,6 +61,7 @@ class Proportion(Plugin):
     """Deserved shares by weight, filled like water: what one queue does not need flows on to the others."""
 
     name = "proportion"
+    limits_queues = True
 
     def __init__(self, arguments: object, switches: dict[str, bool]):
         super().__init__(arguments, switches)
@@ -167,7 +168,7 @@ class Proportion(Plugin):
         for job in self.session.cluster.waiting:
             if job.queue is None or job.min_resources is None:
                 continue
-            if not self.session.needs.could_never_start(job):
+            if not self.session.needs.is_barred(job):
                 shift(wanted.setdefault(job.queue, {}), minus(job.min_resources, job.pending))
         return wanted
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -140,6 +140,27 @@ def tolerates_cordon(tolerations: Iterable[Toleration]) -> bool:
 def cordoned_nodes(columns: Columns) -> Bools:
     """Nodes that are marked unschedulable."""
     return columns.derived(_cordoned)
+
+
+def open_nodes(columns: Columns, tolerations: Iterable[Toleration]) -> Bools:
+    """Nodes that a pod with these tolerations may use: neither cordoned nor with a taint that it does not tolerate."""
+    tolerations = tuple(tolerations)
+    tolerable = tolerable_nodes(columns, tolerations)
+    return tolerable if tolerates_cordon(tolerations) else tolerable & ~cordoned_nodes(columns)
+
+
+def barred_nodes(columns: Columns) -> Mapping[str, Taints]:
+    """The taints that keep pods without tolerations off nodes, a cordon included, by the names of these nodes."""
+    return columns.derived(_barred)
+
+
+def _barred(columns: Columns) -> dict[str, Taints]:
+    barred = {}
+    for node, cordoned in zip(columns.nodes, cordoned_nodes(columns).tolist(), strict=True):
+        hard = tuple(taint for taint in _taints(node) if taint.effect in _HARD_EFFECTS)
+        if hard or cordoned:
+            barred[node.name] = (*hard, _CORDONED) if cordoned else hard
+    return barred
 
 
 def _cordoned(columns: Columns) -> Bools:

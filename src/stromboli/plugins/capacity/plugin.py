@@ -92,6 +92,7 @@ class Capacity(Plugin):
     """
 
     name = "capacity"
+    limits_queues = True
     Arguments = CapacityArguments
     arguments: CapacityArguments
 
@@ -311,6 +312,8 @@ class HierarchicalCapacity(Capacity):
     A queue whose parents do not lead to `root` takes no part, with all that is below it; a job in an inner queue
     waits. Other queues are not affected.
     """
+
+    limits_queue_trees = True
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         super().opening(session, dirty)

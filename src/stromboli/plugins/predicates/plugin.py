@@ -159,6 +159,7 @@ class Predicates(Plugin):
     def __init__(self, arguments: Switches, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self.ignores_node_labels = not arguments.node_affinity
+        self.keeps_off_barred_nodes = arguments.taints
         self._claims = DeviceClaims(self.name, arguments.device_timeout)
         self._unused_claims = UnusedClaims()
         self._last_demand: tuple[tuple[Task, int] | None, VolumeDemand] = (None, NO_VOLUMES)
