@@ -57,10 +57,15 @@ def done(name: str, phase: str, **more: Any) -> Manifest:
         (2, "Running", [done("a", "Pending"), pod("b", "job", cpu=99)], "Pending"),
         (1, "Pending", [pod("a", "job", cpu=99)], "Inqueue"),
         (0, "Inqueue", [], "Completed"),
+        (1, "Completed", [], "Completed"),
+        (2, "Completed", [done("a", "Succeeded")], "Completed"),
+        (1, "Completed", [pod("a", "job", cpu=99)], "Pending"),
+        (1, "Running", [], "Pending"),
     ],
     ids=["running and unschedulable", "all done", "failed pods count as scheduled (quirk)",
          "leaving pods count", "bound pods count", "fallen below its minimum", "let in by enqueue",
-         "no minimum and no pods (quirk)"],
+         "no minimum and no pods (quirk)", "completed and its pods deleted", "completed and a pod deleted",
+         "completed and given a new pod", "running and its pods deleted"],
 )  # fmt: skip
 def test_the_phase_follows_the_table(minimum: int, phase: str, pods: list[Manifest], expected: str) -> None:
     outcome = cycle(queue(), node("n0", cpu=4), group("job", minimum, phase=phase), *pods)

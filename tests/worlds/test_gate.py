@@ -6,8 +6,9 @@ import pytest
 
 from stromboli.engine.decisions import Event
 from stromboli.simulator.cycle_plan import Plan
-from stromboli.testing import Result
-from tests.worlds.planning import WORLDS, live, objects_of, planned
+from stromboli.testing import Result, World
+from tests.manifests import group, phases, pod
+from tests.worlds.planning import WORLDS, live, objects_of, planned, policy_named
 
 EVICTING = (
     "full",
@@ -89,3 +90,22 @@ def test_two_free_nodes_take_a_job_of_their_size_beside_a_node_that_shrank(polic
         "default/new-0": "n1",
         "default/new-1": "n2",
     }
+
+
+@pytest.mark.parametrize("policy", [*EVICTING, *STOCK])
+def test_a_completed_group_whose_pods_are_deleted_reserves_nothing(policy: str) -> None:
+    """The pods of a completed Job of Kubernetes go with its nodes; its PodGroup stays as long as the Job does."""
+    world = World(nodes="n1 cpu=4; n2 cpu=4", policy=policy_named(policy).source)
+    old = [pod(f"old-{index}", "old", cpu=4) for index in range(2)]
+    world.add(group("old", 2, phase="Pending", minResources={"cpu": "8"}), *old).step(3)
+    for each in old:
+        world.finish(each["metadata"]["name"])
+    world.step()
+    assert phases(world)["old"] == "Completed"
+    for each in old:
+        world.remove(each)
+    world.step(2)
+    assert phases(world)["old"] == "Completed"
+    world.add(group("new", 2, phase="Pending", minResources={"cpu": "8"}))
+    world.add(*(pod(f"new-{index}", "new", cpu=4) for index in range(2)))
+    assert set(world.step(2).binds) == {"default/new-0", "default/new-1"}

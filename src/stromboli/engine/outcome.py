@@ -176,6 +176,8 @@ def _phase(job: Job, unschedulable: bool) -> str:
     if scheduled >= job.minimum:
         # quirk: spec 01 11.2: minMember 0 and nothing scheduled counts as Completed
         return names.GROUP_COMPLETED if scheduled == completed else names.GROUP_RUNNING
+    if job.phase == names.GROUP_COMPLETED and len(job.tasks) == completed:
+        return names.GROUP_COMPLETED  # finished pods that are deleted are not created again
     # Of a gang that was moved as a whole all pods may be gone for a while: it keeps its place, as it keeps its room.
     let_in = job.phase == names.GROUP_INQUEUE or job.native is not None or bool(job.reserved)
     return names.GROUP_INQUEUE if let_in else names.GROUP_PENDING
