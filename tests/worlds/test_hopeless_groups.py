@@ -130,6 +130,17 @@ def test_a_gang_that_the_nodes_hold_only_in_part_is_reported_as_larger_than_the_
     assert "fit fewer of its pods than the 4 that must start together" in waiting.sentence
 
 
+@pytest.mark.parametrize("policy", [*POLICIES, *PRESETS])
+def test_a_gang_of_unlike_pods_that_fit_only_one_by_one_keeps_nothing(policy: str) -> None:
+    """Pods of 3, 3 and 2 CPUs request as much as two nodes of 4 CPUs have together."""
+    world = World(policy=policy_named(policy).source).add(node("n1"), node("n2"))
+    world.add(group("big", 3, minResources={"cpu": "8"}))
+    world.add(*(pod(f"big-{index}", "big", cpu=cpu) for index, cpu in enumerate((3, 3, 2))))
+    beside_newcomers(world)
+    assert set(world.step(2).binds | world.step().binds) == {"default/x-0", "default/y-0"}
+    assert world.step().pending["default/big"].reason == "Larger than the cluster"
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_running_gang_whose_node_shrank_is_not_hopeless(policy: str) -> None:
     """What it holds stays, so that its missing pod has to fit beside that, not beside what is left of the node."""

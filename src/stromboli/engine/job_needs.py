@@ -13,6 +13,7 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.attribution import take_attribution
+from stromboli.engine.packing import Kind, cannot_fit, is_small
 from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, asked_amounts
 from stromboli.model.amounts import Amounts, Vector, excess, lacking, shift, times, total_of
 from stromboli.model.cluster import SUM_OF
@@ -444,7 +445,16 @@ def _exceed(tasks: list[Task], sizes: NodeSizes, spare: int) -> bool:
     if spare or (len(counts) == 1 and not too_many):
         return False  # pods of one shape for which nodes have slots request no more than these nodes have
     requests = total_of(task.request for task in tasks)
-    return bool(lacking(requests, sizes.total, requests))
+    if lacking(requests, sizes.total, requests):
+        return True
+    if not is_small(len(tasks), sizes.allocatable.shape[1]):
+        return False
+    kinds = [
+        Kind(count, asked, sizes.slots(shape).by_row > 0)
+        for shape, count in counts.items()
+        if (asked := asked_amounts(shape))
+    ]
+    return len(kinds) > 1 and cannot_fit(kinds, sizes.allocatable)
 
 
 def _least_requested(tasks: list[Task], count: int, dim: int) -> float:
