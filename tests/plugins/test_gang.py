@@ -115,3 +115,14 @@ def test_sub_groups_start_whole_and_enough_of_them():
         {"kind": "Node", "metadata": {"name": "n2"}, "status": {"allocatable": {"cpu": "1", "pods": "9"}}}
     )
     assert world.step().bound_per_job == {"default/sliced": 4}
+
+
+@pytest.mark.parametrize(
+    ("pods", "why"),
+    [(1, "its job would have no running pod left"), (2, "its gang would fall below its minimum")],
+)
+def test_why_a_job_is_spared_names_a_gang_only_if_it_is_one(pods, why):
+    world = World(nodes=ONE_NODE).job("old", pods=pods, cpu=1, running_on=" ".join(["n1"] * pods))
+    world.job("new", cpu=1).run(plugins="gang")
+    candidates = [world.task(f"old-{index}") for index in range(pods)]
+    assert world.plugin("gang").why_spared(world.task("new-0"), candidates) == why

@@ -77,6 +77,7 @@ def _events(result: Result, job: str) -> list[str]:
 @pytest.mark.parametrize("policy", [*EVICTING, *STOCK])
 @pytest.mark.parametrize("world", ["capability", "guarantee"])
 def test_queues_with_limits_of_gpus_alone_get_what_is_free(policy: str, world: str) -> None:
+    """A node lost a GPU, so that the limits of queues exceed the cluster (volcano#4684, #4819)."""
     assert sorted(planned(policy, f"08-card/{world}.yaml").whole.binds) == ["default/ja-0", "default/jb-0"]
 
 

@@ -59,6 +59,9 @@ class Gang(Plugin):
         return Vote.PERMIT if sub_job.enough_pipelined else Vote.REJECT
 
     def why_spared(self, task: Task, candidates: Sequence[Task]) -> str:
+        job = candidates[0].job
+        if job is not None and job.minimum <= 1:
+            return "its job would have no running pod left"
         return "its gang would fall below its minimum"
 
     def job_starving(self, job: Job) -> bool:
