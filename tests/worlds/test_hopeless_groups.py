@@ -331,6 +331,40 @@ def test_taints_that_the_policy_ignores_bar_nothing() -> None:
     assert phases(world)["new"] == "Pending"
 
 
+def apart(key: str) -> dict[str, object]:
+    """A spec of pods labelled `app: big` of which no two may run in the same domain."""
+    term = {"labelSelector": {"matchLabels": {"app": "big"}}, "topologyKey": key}
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def kept_apart(policy: str, pods: int, key: str = "kubernetes.io/hostname") -> World:
+    """Two nodes of 4 CPUs in two zones, and an admitted gang of such pods with 1 CPU each."""
+    world = World(policy=policy_named(policy).source)
+    world.add(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}))
+    world.add(group("big", pods, minResources={"cpu": str(pods)}))
+    return world.add(
+        *(pod(f"big-{index}", "big", labels={"app": "big"}, spec=apart(key)) for index in range(pods))
+    )
+
+
+@OURS
+@pytest.mark.parametrize("key", ["kubernetes.io/hostname", "zone"])
+def test_a_gang_with_more_pods_than_hosts_or_zones_to_keep_apart_reserves_nothing(
+    policy: str, key: str
+) -> None:
+    world = beside_newcomers(kept_apart(policy, 3, key))
+    assert set(world.step(2).binds | world.step().binds) == {"default/x-0", "default/y-0"}
+    assert "anti-affinity" in world.step().pending["default/big"].reason
+
+
+@pytest.mark.parametrize(("key", "pods"), [("kubernetes.io/hostname", 2), ("rack", 5)])
+def test_a_gang_whose_pods_find_hosts_apart_keeps_its_capacity(key: str, pods: int) -> None:
+    """A node without the label of the domain keeps no pods apart."""
+    world = kept_apart("preset:basic", pods, key)
+    world.add(group("old", 1, phase="Running"), pod("old-0", "old", on="n2", cpu=4), *newcomer(3)).step(2)
+    assert phases(world)["new"] == "Pending"
+
+
 def in_queue(policy: str, *queues: object, pods: int = 3, **spec: object) -> World:
     """Four nodes of 4 CPUs, and an admitted gang of three such pods in the queue `team`."""
     world = World(policy=policy_named(policy).source).add(

@@ -23,6 +23,7 @@ from stromboli.model.constraints.node_selection import (
     open_nodes,
     selects_nodes,
 )
+from stromboli.model.constraints.pod_affinity import required_anti_affinity, slots_apart
 from stromboli.model.devices.task_claims import claimed_amounts
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
@@ -140,11 +141,13 @@ class JobNeeds:
         ignores_node_labels: bool = False,
         highest_tier: Callable[[Job], int | None] = lambda job: None,
         keeps_off_barred_nodes: bool = False,
+        keeps_pods_apart: bool = False,
         capabilities: Callable[[Queue], Iterable[Vector]] = lambda queue: (),
     ) -> None:
         """`highest_tier`: the highest tier of HyperNodes that a job may span; none if it asks for no topology.
 
         `keeps_off_barred_nodes`: whether no pod starts on a node with a cordon or a taint that it does not tolerate.
+        `keeps_pods_apart`: whether no pod starts against the required anti-affinity of a pod.
         `capabilities`: what a queue, and those above it, may hold at most.
         """
         self.cluster = cluster
@@ -156,6 +159,7 @@ class JobNeeds:
         self.reserves_minimum = reserves_minimum
         """The option `reserveMinimum` of the action enqueue."""
         self._keeps_off = by_labels and keeps_off_barred_nodes
+        self._keeps_apart = keeps_pods_apart
         self._capabilities = capabilities
         self._hopeless: dict[Job, bool] = {}
         self._scattered: dict[Job, bool] = {}
@@ -231,15 +235,15 @@ class JobNeeds:
     def is_barred(self, job: Job) -> bool:
         """Whether nothing is kept for a job, as no end of other jobs lets it start.
 
-        It could never start, or, if the minimum is reserved, only after a node is uncordoned, a taint removed or the
-        capability of a queue raised.
+        It could never start, or, if the minimum is reserved, only after a node is added, uncordoned or rid of a taint,
+        or the capability of a queue raised.
         """
         if not self.reserves_minimum or self.could_never_start(job):
             return self.could_never_start(job)
         known = self._barred.get(job)
         if known is None:
             known = self._barred[job] = not job.has_started and (
-                self._exceeds_capability(job) or self._exceeds_open_nodes(job)
+                self._exceeds_capability(job) or self._exceeds_open_nodes(job) or self._is_kept_apart(job)
             )
         return known
 
@@ -264,6 +268,20 @@ class JobNeeds:
         if (spare := self._spare(job)) is None:
             return False
         return _exceed(list(_tasks(job, _PLACEABLE)), self.cluster.columns.derived(OpenNodeSizes), spare)
+
+    def _is_kept_apart(self, job: Job) -> bool:
+        """Whether there are too few hosts or zones for its pods, by their anti-affinity to each other."""
+        if not self._keeps_apart or not job.complete or (spare := self._spare(job)) is None:
+            return False
+        by_shape: dict[Shape, list[Task]] = {}
+        for task in _tasks(job, _PLACEABLE):
+            if required_anti_affinity(task.shape.spec):
+                by_shape.setdefault(task.shape, []).append(task)
+        too_many = 0
+        for shape, tasks in by_shape.items():
+            slots = self.sizes.by_node(shape)
+            too_many += max(len(tasks) - slots_apart(self.cluster, tasks, slots), 0)
+        return too_many > spare
 
     def _spare(self, job: Job) -> int | None:
         """How many of its pending tasks need not start with the others, at most; None if a plugin fails over it."""

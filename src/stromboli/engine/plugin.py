@@ -196,6 +196,9 @@ class Plugin:
     keeps_off_barred_nodes: bool = False
     """Whether it lets no pod start on a node that is cordoned or has a taint which the pod does not tolerate."""
 
+    keeps_pods_apart: bool = False
+    """Whether it lets no pod start against the required anti-affinity of a pod."""
+
     limits_queues: bool = False
     """Whether it lets no queue hold more than its `spec.capability`."""
 

@@ -97,6 +97,7 @@ class Rules:
         """Requirements of pods, PodGroups and queues that some plugin honours."""
         self.ignores_node_labels = any(plugin.ignores_node_labels for plugin in self.plugins)
         self.keeps_off_barred_nodes = any(plugin.keeps_off_barred_nodes for plugin in self.plugins)
+        self.keeps_pods_apart = any(plugin.keeps_pods_apart for plugin in self.plugins)
         points = dict(POINTS)
         for plugin in self.plugins:
             points.update(own_points(type(plugin)))

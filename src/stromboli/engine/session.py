@@ -103,6 +103,7 @@ class Session:
             rules.ignores_node_labels,
             self.topology.tier_limit,
             rules.keeps_off_barred_nodes,
+            rules.keeps_pods_apart,
             partial(capabilities, rules=rules, queues=cluster.queues),
         )
         """What jobs need to start, and which of them no nodes could hold."""

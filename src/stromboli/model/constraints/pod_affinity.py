@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+import numpy as np
 
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
     from stromboli.model.constraints.pod_counts import PodCount
     from stromboli.model.lookup_objects import LookupObjects
+    from stromboli.model.node_columns import Ints
     from stromboli.model.shape import LabelSet
     from stromboli.model.task import Task
 
@@ -134,6 +136,21 @@ def _namespaces(term: PodAffinityTerm, namespace: str) -> frozenset[str]:
     if not term.namespaces and term.namespace_selector is None:
         return frozenset({namespace})
     return frozenset(term.namespaces)
+
+
+def slots_apart(cluster: Cluster, tasks: Sequence[Task], slots: Ints) -> int:
+    """How many of some tasks of one shape may run at a time, by their required anti-affinity to each other.
+
+    `slots`: for how many of them each node has capacity.
+    """
+    most = int(slots.sum())
+    for term in required_anti_affinity(tasks[0].shape.spec):
+        selector, key, _ = existing_pod_term(term, tasks[0].namespace)
+        if all(selector.matches(labels, cluster.objects) for labels in {task.label_set for task in tasks}):
+            codes, _ = cluster.columns.label_codes(key)
+            domains = np.unique(codes[(codes >= 0) & (slots > 0)])
+            most = min(most, len(domains) + int(slots[codes < 0].sum()))
+    return most
 
 
 # -- counting

@@ -160,6 +160,7 @@ class Predicates(Plugin):
         super().__init__(arguments, switches)
         self.ignores_node_labels = not arguments.node_affinity
         self.keeps_off_barred_nodes = arguments.taints
+        self.keeps_pods_apart = arguments.pod_affinity
         self._claims = DeviceClaims(self.name, arguments.device_timeout)
         self._unused_claims = UnusedClaims()
         self._last_demand: tuple[tuple[Task, int] | None, VolumeDemand] = (None, NO_VOLUMES)
