@@ -365,6 +365,21 @@ def test_a_gang_whose_pods_find_hosts_apart_keeps_its_capacity(key: str, pods: i
     assert phases(world)["new"] == "Pending"
 
 
+@OURS
+def test_a_gang_alone_in_its_queue_is_told_why_no_node_is_open(policy: str) -> None:
+    """The shares count nothing for it, so that its queue deserves nothing."""
+    world = World(policy=policy_named(policy).source).add(node("n1", spec=TAINTED))
+    waiting = world.add(*hopeless(2, minimum=2, cpu=2)).step(2).pending["default/big"]
+    assert waiting.message == "big-0: 0/1 nodes are unavailable: 1 node(s) had untolerated taint(s)."
+    assert waiting.hint == "tolerate a taint or remove it: pool=gpu:NoSchedule"
+
+
+@OURS
+def test_a_gang_alone_in_its_queue_is_told_that_hosts_are_missing(policy: str) -> None:
+    waiting = kept_apart(policy, 3).step(2).pending["default/big"]
+    assert waiting.reason == "node(s) didn't match pod anti-affinity rules"
+
+
 def in_queue(policy: str, *queues: object, pods: int = 3, **spec: object) -> World:
     """Four nodes of 4 CPUs, and an admitted gang of three such pods in the queue `team`."""
     world = World(policy=policy_named(policy).source).add(

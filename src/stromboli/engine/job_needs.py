@@ -159,7 +159,7 @@ class JobNeeds:
         self.reserves_minimum = reserves_minimum
         """The option `reserveMinimum` of the action enqueue."""
         self._keeps_off = by_labels and keeps_off_barred_nodes
-        self._keeps_apart = keeps_pods_apart
+        self._keeps_apart = reserves_minimum and keeps_pods_apart
         self._capabilities = capabilities
         self._hopeless: dict[Job, bool] = {}
         self._scattered: dict[Job, bool] = {}
@@ -242,9 +242,8 @@ class JobNeeds:
             return self.could_never_start(job)
         known = self._barred.get(job)
         if known is None:
-            known = self._barred[job] = not job.has_started and (
-                self._exceeds_capability(job) or self._exceeds_open_nodes(job) or self._is_kept_apart(job)
-            )
+            reasons = (self._exceeds_capability, self.exceeds_open_nodes, self.exceeds_hosts_apart)
+            known = self._barred[job] = not job.has_started and any(reason(job) for reason in reasons)
         return known
 
     def _exceeds_capability(self, job: Job) -> bool:
@@ -261,17 +260,21 @@ class JobNeeds:
         tasks = list(_tasks(job, _PLACEABLE))
         return any(_least_requested(tasks, len(tasks) - spare, dim) > amount for dim, amount in most)
 
-    def _exceeds_open_nodes(self, job: Job) -> bool:
+    def exceeds_open_nodes(self, job: Job) -> bool:
         """Whether too few nodes are open to its pods, by cordons and taints, even if all nodes were empty."""
-        if not self._keeps_off or not job.complete or not barred_nodes(self.cluster.columns):
+        if not self._keeps_off or not job.complete or job.has_started:
+            return False
+        if not barred_nodes(self.cluster.columns):
             return False
         if (spare := self._spare(job)) is None:
             return False
         return _exceed(list(_tasks(job, _PLACEABLE)), self.cluster.columns.derived(OpenNodeSizes), spare)
 
-    def _is_kept_apart(self, job: Job) -> bool:
+    def exceeds_hosts_apart(self, job: Job) -> bool:
         """Whether there are too few hosts or zones for its pods, by their anti-affinity to each other."""
-        if not self._keeps_apart or not job.complete or (spare := self._spare(job)) is None:
+        if not self._keeps_apart or not job.complete or job.has_started:
+            return False
+        if (spare := self._spare(job)) is None:
             return False
         by_shape: dict[Shape, list[Task]] = {}
         for task in _tasks(job, _PLACEABLE):

@@ -49,6 +49,8 @@ LESS_OR_NODES = "add nodes or request less"
 _POD_LIMIT = "every node is at its pod limit: wait or add nodes"
 _NOT_ENOUGH_NODES = "even empty nodes fit fewer of its pods than the {minimum} that must start together"
 _NO_USABLE_NODE = "no usable node is large enough for its pod, even when empty"
+_TOO_FEW_HOSTS = "its pod anti-affinity keeps apart more pods than there are hosts or zones"
+_FEWER_APART = "add nodes, or change the pod anti-affinity of its pods"
 UNKNOWN_REMEDY = "change the nodes, or the requirements of its pods"
 
 
@@ -101,7 +103,17 @@ class NodeGates:
             return Diagnosis("nodes", LARGER_THAN_ANY_NODE, summary, remedy, measure=measure)
         if task is not None and session.needs.is_hopeless(job) and selects_no_node(session.cluster, task):
             return _no_match(task, len(session.cluster.columns))
-        return self._larger_than_cluster(job)
+        return self._larger_than_cluster(job) or self._barred(job, task)
+
+    def _barred(self, job: Job, task: Task | None) -> Diagnosis | None:
+        """Of a job that was not tried, since nodes keep its pods off: the shares and the gate count nothing for it."""
+        session = self._session
+        if task is not None and session.needs.exceeds_open_nodes(job):
+            verdict = session.place(task)
+            return self._of_verdict(job, task, verdict) if isinstance(verdict, Verdict) else None
+        if session.needs.exceeds_hosts_apart(job):
+            return Diagnosis("nodes", names.POD_ANTI_AFFINITY_MISMATCH, _TOO_FEW_HOSTS, _FEWER_APART)
+        return None
 
     def _too_large_numbers(self, task: Task, remedy: str) -> Diagnosis:
         """Of this very task: what is known by its shape names the first one that had it."""
