@@ -365,6 +365,14 @@ def test_a_gang_whose_pods_find_hosts_apart_keeps_its_capacity(key: str, pods: i
     assert phases(world)["new"] == "Pending"
 
 
+def test_a_gang_keeps_its_capacity_once_its_nodes_are_in_enough_zones() -> None:
+    world = kept_apart("preset:basic", 2, "zone")
+    world.add(node("n1", labels={"zone": "b"}, created=1), node("n2", labels={"zone": "b"}, created=2))
+    world.add(group("old", 1, phase="Running"), pod("old-0", "old", on="n2", cpu=4)).step(2)
+    world.add(node("n1", labels={"zone": "a"}, created=1), *newcomer(3)).step(2)
+    assert phases(world)["new"] == "Pending"
+
+
 @OURS
 def test_a_gang_alone_in_its_queue_is_told_why_no_node_is_open(policy: str) -> None:
     """The shares count nothing for it, so that its queue deserves nothing."""

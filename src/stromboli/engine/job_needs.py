@@ -164,6 +164,8 @@ class JobNeeds:
         self._hopeless: dict[Job, bool] = {}
         self._scattered: dict[Job, bool] = {}
         self._barred: dict[Job, bool] = {}
+        self.kept_apart: dict[Job, None] = {}
+        """Jobs that were found to have pods with anti-affinity: what they need depends on all labels of nodes."""
         self._domain_sizes: Ints | None = None
 
     @property
@@ -280,6 +282,8 @@ class JobNeeds:
         for task in _tasks(job, _PLACEABLE):
             if required_anti_affinity(task.shape.spec):
                 by_shape.setdefault(task.shape, []).append(task)
+        if by_shape:
+            self.kept_apart[job] = None
         too_many = 0
         for shape, tasks in by_shape.items():
             slots = self.sizes.by_node(shape)
@@ -361,6 +365,10 @@ class AdmittedJobs:
         self._sizes: NodeSizes | None = None
         self._tree_version = -1
         self._barred_nodes: Mapping[str, Taints] = {}
+        self._kept_apart: dict[Job, None] = {}
+        """Jobs with anti-affinity, to be looked at again when nodes change."""
+        self._found_apart: dict[Job, None] = {}
+        """Those that were found in the last session."""
         self._reserves_minimum = False
         self._short: dict[Job, None] = {}
         """Admitted jobs without all that they need."""
@@ -379,6 +387,8 @@ class AdmittedJobs:
         may be hopeless.
         """
         self._reserves_minimum = needs.reserves_minimum
+        self._kept_apart |= self._found_apart
+        self._found_apart = needs.kept_apart
         jobs = {**dirty.jobs, **self._admitted}
         tree_version = needs.cluster.hyper_nodes.version
         if dirty.everything or dirty.nodes or tree_version != self._tree_version:
@@ -387,8 +397,10 @@ class AdmittedJobs:
             if needs.sizes.differs(self._sizes) or changed:
                 jobs |= {**needs.cluster.backlog, **self._short}
             self._sizes, self._tree_version, self._barred_nodes = needs.sizes, tree_version, barred
+            jobs |= self._kept_apart
         if dirty.everything:
-            self._owed, self._parts, self._priorities, self._short = {}, {}, Counter(), {}
+            self._owed, self._parts, self._priorities = {}, {}, Counter()
+            self._short, self._kept_apart = {}, {}
             jobs = dict.fromkeys(needs.cluster.jobs.values())
         self._admitted = {}
         for job in jobs:
@@ -427,6 +439,7 @@ class AdmittedJobs:
 
     def _review(self, needs: JobNeeds, job: Job) -> None:
         self._short.pop(job, None)
+        self._kept_apart.pop(job, None)
         if job.visible and not job.waits_for_queue and job.shortfall():
             self._short[job] = None
         if needs.reserves_minimum:
