@@ -3,7 +3,8 @@
 import pytest
 
 from stromboli.engine.explanation.diagnosis import Diagnosis, Holder, Shortage
-from stromboli.engine.plugin import Plugin
+from stromboli.engine.plugin import Plugin, Promise
+from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.testing import World
 
@@ -279,3 +280,38 @@ def test_of_two_jobs_that_are_too_large_each_hears_of_its_own_pod() -> None:
     messages = {name: explanation.message for name, explanation in result.pending.items()}
     assert messages["default/a"].startswith("a-0 requests cpu 6")
     assert messages["default/b"].startswith("b-0 requests cpu 6")
+
+
+@pytest.mark.parametrize(
+    ("promise", "text", "remedy"),
+    [
+        (
+            Promise(0.0, ("n1",), (), overdue=True),
+            "capacity on n1 is reserved for it and is not free yet, although the reserved time has come",
+            "wait until it is free",
+        ),
+        (
+            Promise(0.0, (), ("default/a",), overdue=True),
+            "queue quota is reserved for it until default/a end, which are over their time limits",
+            "wait until these jobs end, or end them",
+        ),
+        (
+            Promise(0.0, ("n1",), ("default/a", "default/b"), overdue=True),
+            "capacity on n1 is reserved for it until default/a, default/b end, which are over their time limits",
+            "wait until these jobs end, or end them",
+        ),
+    ],
+)
+def test_an_overdue_promise_names_the_jobs_it_waits_for_only_if_there_are_any(
+    promise: Promise, text: str, remedy: str
+) -> None:
+    class Promising(Plugin):
+        name = "promising"
+
+        def promised(self, job: Job) -> Promise:
+            return promise
+
+    world = World(nodes="n1 cpu=4").job("train", cpu=9)
+    result = world.run("enqueue, allocate", "promising gang", plugin_classes=[Promising])
+    explanation = result.pending["default/train"]
+    assert (explanation.message, explanation.hint) == (text, remedy)

@@ -333,21 +333,27 @@ def _promised_start(session: Session, job: Job) -> Diagnosis | None:
     promise = session.rules.promised(job)
     if promise is None:
         return None
-    remedy = "no action needed: it may start earlier if other jobs end earlier"
-    if promise.overdue:
-        remedy = "wait until these jobs end, or end them"
-    return Diagnosis("backfill", "Reserved", _promise_text(promise), remedy)
+    return Diagnosis("backfill", "Reserved", _promise_text(promise), _promise_remedy(promise))
+
+
+def _promise_remedy(promise: Promise) -> str:
+    if not promise.overdue:
+        return "no action needed: it may start earlier if other jobs end earlier"
+    return "wait until these jobs end, or end them" if promise.after else "wait until it is free"
 
 
 def _promise_text(promise: Promise) -> str:
     nodes, after = _some(promise.nodes), _some(promise.after)
+    held = f"capacity on {nodes}" if promise.nodes else "queue quota"
+    if promise.overdue and not promise.after:
+        return f"{held} is reserved for it and is not free yet, although the reserved time has come"
     if promise.overdue:
-        return f"capacity on {nodes} is reserved for it until {after} end, which are over their time limits"
+        return f"{held} is reserved for it until {after} end, which are over their time limits"
     end = "ends" if len(promise.after) == 1 else "end"
-    if not promise.nodes:
-        when = f" by {time_text(promise.start)}, after {after} {end}" if after else ""
-        return f"queue quota is reserved for it{when}"
     when = f", after {after} {end}" if after else ""
+    if not promise.nodes:
+        by = f" by {time_text(promise.start)}{when}" if after else ""
+        return f"queue quota is reserved for it{by}"
     return f"reserved to start by {time_text(promise.start)} on {nodes}{when}"
 
 
