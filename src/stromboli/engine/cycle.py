@@ -83,13 +83,16 @@ class Outcome:
         moved = (tasks[each.uid].job for each in self.decisions if isinstance(each, Bind | Evict))
         return {job for job in moved if job is not None}
 
-    def explain(self, job: Job) -> Diagnosis | None:
-        """Why a job waits; none if it does not. To be asked before the cluster changes again."""
-        return self.diagnoses.measured(job, self.lost)
+    def explain(self, job: Job, reader: str = "") -> Diagnosis | None:
+        """Why a job waits; none if it does not. To be asked before the cluster changes again.
 
-    def explain_task(self, task: Task) -> str:
+        For a `reader` of one namespace, jobs elsewhere that hold what is short are not named.
+        """
+        return self.diagnoses.measured(job, self.lost, reader)
+
+    def explain_task(self, task: Task, reader: str = "") -> str:
         """Why one pod waits, in a sentence; empty if it does not."""
-        return self.diagnoses.text_of_task(task, self.lost)
+        return self.diagnoses.text_of_task(task, self.lost, reader)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ import msgspec
 import pytest
 
 from stromboli.engine.cycle import Outcome
+from stromboli.engine.explanation.closest_domain import ELSEWHERE
 from stromboli.engine.plugin import Plugin
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.scheduler.explain.decision_history import DecisionHistory
 from stromboli.scheduler.explain.explain_paths import Question
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
-from stromboli.scheduler.explain.object_answers import ELSEWHERE, MAX_REMEMBERED, ObjectAnswers
+from stromboli.scheduler.explain.object_answers import MAX_REMEMBERED, ObjectAnswers
 from tests.manifests import group, hyper_node, native_group, node, pod, queue
 from tests.properties.living import LivingWorld, engine
 
@@ -146,6 +147,38 @@ def test_who_holds_room_in_another_namespace_is_not_named() -> None:
     assert "rivals" not in text
     assert {holder.job for holder in told.explanation.closest.holders} == {ELSEWHERE, "default/ours"}
     assert told.explanation.closest.text in told.explanation.message
+
+
+@pytest.mark.parametrize("elsewhere", ["default-2", "defaul", "pod", "t0p-secret"])
+def test_names_that_look_like_those_of_the_reader_are_not_named_either(elsewhere: str) -> None:
+    """Names of objects are chosen by other users: no name of theirs may make the leader take a job for the reader's."""
+    names = ("default", "train", "pod-default", "closest", "cpu")
+    objects = [
+        queue(),
+        *(node(f"n{number}", cpu=6) for number in range(2)),
+        hyper_node("default", nodes=["n0"]),
+        hyper_node("pod", nodes=["n1"]),
+        *(group(name, 1, namespace=elsewhere) for name in names),
+        *(pod(f"{name}-{elsewhere}", name, cpu=1, on="n0", namespace=elsewhere) for name in names),
+        pod(f"lone-{elsewhere}", cpu=5, on="n1", namespace=elsewhere),
+        group("train", 4, networkTopology={"mode": "hard", "highestTierAllowed": 1}),
+        *(pod(f"train-{n}", "train", cpu=1) for n in range(4)),
+    ]
+    actions = "enqueue, allocate"
+    world = LivingWorld(objects, lambda: engine("gang, predicates, network-topology-aware", actions=actions))
+    outcome = world.cycle()
+    told = answer(outcome, "podgroups", "train").explanation
+    assert told is not None
+    assert told.closest is not None
+    assert {holder.job for holder in told.closest.holders} == {ELSEWHERE}
+    assert told.closest.text in told.message
+    text = msgspec.json.encode(told).decode() + answer(outcome, "pods", "train-1").pod
+    assert f"{elsewhere}/" not in text
+    assert f"-{elsewhere}" not in text
+    (job,) = (each for each in world.intake.cluster.jobs.values() if each.key == "default/train")
+    everything = outcome.explain(job)
+    assert everything is not None
+    assert f"{elsewhere}/" in everything.message
 
 
 def test_a_group_of_kubernetes_itself_has_a_history_of_its_own() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from stromboli.engine.explanation.quantities import amount_text
 from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, asked_amounts, slots_of
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 
 SHOWN_HOLDERS = 3
+ELSEWHERE = "a job in another namespace"
+"""In place of the name of a holder, for readers of one namespace."""
 
 
 class DomainHolder(NamedTuple):
@@ -54,6 +57,18 @@ class ClosestDomain(Struct, frozen=True):
     nodes: int = 0
     unusable: tuple[str, ...] = ()
     """Those of its nodes that the pods cannot use, free or not."""
+    namespaces: tuple[str, ...] | UnsetType = UNSET
+    """The namespace of each holder; unset once it was decided which of them a reader may know."""
+
+    def for_reader(self, namespace: str) -> ClosestDomain:
+        """As a reader of one namespace may know it: without names of jobs elsewhere. Empty: of all namespaces."""
+        if isinstance(self.namespaces, UnsetType):
+            return self
+        holders = tuple(
+            holder if namespace in ("", of_holder) else holder._replace(job=ELSEWHERE)
+            for holder, of_holder in zip(self.holders, self.namespaces, strict=True)
+        )
+        return replace(self, holders=holders, namespaces=UNSET)
 
     @property
     def text(self) -> str:
@@ -119,6 +134,7 @@ class DomainSearch:
         place = min(range(len(domains)), key=lambda place: (-fits[place], domains[place].tier, place))
         domain, lacks = domains[place], self.lacking(domains[place])
         dims = self._cluster.dims
+        holders = self._holders(domain, dims.ordered(lacks))
         return ClosestDomain(
             domain.name,
             domain.title,
@@ -126,9 +142,10 @@ class DomainSearch:
             int(fits[place]),
             self.needed,
             {dims.names[dim]: _amount(self._cluster, dim, lacks[dim]) for dim in dims.ordered(lacks)},
-            self._holders(domain, dims.ordered(lacks)),
+            tuple(holders),
             len(domain.rows),
             tuple(self._cluster.columns.nodes[row].name for row in domain.rows if not self._usable[row]),
+            tuple(holders.values()),
         )
 
     def lacking(self, domain: Domain) -> Amounts:
@@ -144,20 +161,24 @@ class DomainSearch:
         short = {dim: amount for dim, amount in alone.items() if amount > 0}
         return short or {dim: amount for dim, amount in together.items() if amount > 0}
 
-    def _holders(self, domain: Domain, dims: Iterable[int]) -> tuple[DomainHolder, ...]:
-        """Which other jobs hold most of the first of these resources that others hold in a domain."""
+    def _holders(self, domain: Domain, dims: Iterable[int]) -> dict[DomainHolder, str]:
+        """Which other jobs hold most of the first of these resources that others hold there, with their namespaces."""
         cluster = self._cluster
         for dim in dims:
-            held: Counter[str] = Counter()
+            held: Counter[tuple[str, str]] = Counter()
             for row in domain.rows:
                 for task in cluster.columns.nodes[row].tasks:
                     if WEIGHT[task.status].used and (task.job is None or task.job is not self._job):
-                        held[task.job.key if task.job else f"pod {task.key}"] += int(task.request.get(dim, 0))
-            most = [(key, amount) for key, amount in held.most_common(SHOWN_HOLDERS) if amount > 0]
+                        key = task.job.key if task.job else f"pod {task.key}"
+                        held[key, task.namespace] += int(task.request.get(dim, 0))
+            most = [(holder, amount) for holder, amount in held.most_common(SHOWN_HOLDERS) if amount > 0]
             if most:
                 name = cluster.dims.names[dim]
-                return tuple(DomainHolder(key, name, _amount(cluster, dim, amount)) for key, amount in most)
-        return ()
+                return {
+                    DomainHolder(key, name, _amount(cluster, dim, amount)): namespace
+                    for (key, namespace), amount in most
+                }
+        return {}
 
 
 def pods(count: int) -> str:

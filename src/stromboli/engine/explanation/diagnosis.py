@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import replace
 
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.api.wait_messages import wait_sentence
@@ -99,7 +100,10 @@ class Diagnosis(Struct, frozen=True):
     sentence: str = ""
     """The same with the remedy, as conditions and events have it."""
     closest: ClosestDomain | None = None
-    """The domain that comes closest to having capacity, of a gang that must keep to one."""
+    """The domain that comes closest to having capacity, of a gang that must keep to one.
+
+    The message has it once it is `for_reader`.
+    """
     measure: Callable[[], Diagnosis] | UnsetType = UNSET
     """Makes the same with the numbers of the moment, if it has any."""
 
@@ -111,6 +115,13 @@ class Diagnosis(Struct, frozen=True):
     def measured(self) -> Diagnosis:
         """The same with the numbers of the moment."""
         return self if isinstance(self.measure, UnsetType) else self.measure()
+
+    def for_reader(self, namespace: str) -> Diagnosis:
+        """With the closest domain in the message, as a reader of this namespace may know it; empty: of all."""
+        if self.closest is None:
+            return self
+        closest = self.closest.for_reader(namespace)
+        return replace(self, message=f"{self.message}; closest: {closest.text}", closest=closest)
 
     def sentence_about(self, job: Job) -> str:
         """`Job train waits: MESSAGE; REMEDY`."""

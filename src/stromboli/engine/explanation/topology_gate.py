@@ -234,8 +234,6 @@ class TopologyGate:
     ) -> Diagnosis:
         summary, remedy = words(_farther_apart(unit))
         closest = DomainSearch(self._session, self._asked.of(unit).tasks).closest(self._candidates(job, unit))
-        if closest is not None:
-            summary = f"{summary}; closest: {closest.text}"
         if closest is not None and not label_key(job):
             wider = self._wider(unit)
             remedy = f"{wider}: {remedy}" if wider else f"{self._all_nodes(unit)}: {words(LESS)[1]}"

@@ -99,12 +99,15 @@ class Diagnoses:
         diagnosis = self.of(job)
         return (diagnosis and diagnosis.gate == "nodes" and self._nodes.of_task(job, task)) or diagnosis
 
-    def measured(self, job: Job, lost: Failure | None = None) -> Diagnosis | None:
-        """What holds a job after a cycle, which may have been lost, with the numbers of the moment."""
+    def measured(self, job: Job, lost: Failure | None = None, reader: str = "") -> Diagnosis | None:
+        """What holds a job after a cycle, which may have been lost, with the numbers of the moment.
+
+        For a `reader` of one namespace, jobs elsewhere that hold what is short are not named.
+        """
         steady = _lost_cycle(lost) if lost and waits(job) else self.of(job)
         if steady is None:
             return None
-        diagnosis, short = steady.measured(), below_minimum_text(job)
+        diagnosis, short = steady.measured().for_reader(reader), below_minimum_text(job)
         return replace(
             diagnosis,
             message=f"{short}: {diagnosis.message}" if short else diagnosis.message,
@@ -114,14 +117,14 @@ class Diagnoses:
             sentence=steady.sentence_about(job),
         )
 
-    def text_of_task(self, task: Task, lost: Failure | None = None) -> str:
+    def text_of_task(self, task: Task, lost: Failure | None = None, reader: str = "") -> str:
         """Why one pod waits, in a sentence; empty if it does not."""
         if task.status is not Status.PENDING:
             return ""
         if task.job is None:
             return "it does not belong to a PodGroup"
         verdict = self.verdicts(task.job).get(task)
-        diagnosis = None if verdict else self.measured(task.job, lost)
+        diagnosis = None if verdict else self.measured(task.job, lost, reader)
         return verdict.message if verdict else diagnosis.message if diagnosis else ""
 
     def verdicts(self, job: Job) -> Mapping[Task, Verdict]:

@@ -15,8 +15,6 @@ from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStar
 
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
-    from stromboli.engine.explanation.closest_domain import ClosestDomain
-    from stromboli.engine.explanation.diagnosis import Diagnosis
     from stromboli.model.cluster import Cluster
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
@@ -29,8 +27,6 @@ MAX_REMEMBERED = 500
 """Characters of each of them."""
 MAX_PROMISED_NAMES = 5
 """Nodes or jobs of a promise that are named: as many as in its event."""
-ELSEWHERE = "a job in another namespace"
-"""In place of its name, which events do not name either."""
 _GROUP_KINDS = {"podgroups": VOLCANO_GROUP, "podgroups.scheduling.k8s.io": KIND}
 _VOLCANO_JOBS = "batch.volcano.sh/"
 
@@ -80,10 +76,8 @@ class ObjectAnswers:
         cluster = outcome.session.cluster
         task = _task(cluster, question) if question.resource == "pods" else None
         job = task.job if task is not None else _job(cluster, question)
-        explanation = outcome.explain(job) if job is not None else None
         if task is not None:
-            text = _without_others(outcome.explain_task(task), explanation, task.namespace)
-            answer = replace(answer, known=True, pod=text)
+            answer = replace(answer, known=True, pod=outcome.explain_task(task, reader=task.namespace))
         if job is None:
             kind = _GROUP_KINDS.get(question.resource)
             history = self._history.of(JobId(kind, *question[1:])) if kind else History()
@@ -94,35 +88,11 @@ class ObjectAnswers:
             job=job.name,
             phase=job.phase,
             queue=job.queue.name if job.queue is not None else "",
-            explanation=_for_namespace(explanation, job.namespace),
+            explanation=outcome.explain(job, reader=job.namespace),
             promise=_promise(outcome, job),
             remembered=_remembered(outcome, job),
             history=self._history.of(job.id),
         )
-
-
-def _for_namespace(explanation: Diagnosis | None, namespace: str) -> Diagnosis | None:
-    """A diagnosis that names no jobs of other namespaces."""
-    if explanation is None or explanation.closest is None:
-        return explanation
-    message = _without_others(explanation.message, explanation, namespace)
-    return replace(explanation, message=message, closest=_closest(explanation.closest, namespace))
-
-
-def _without_others(text: str, explanation: Diagnosis | None, namespace: str) -> str:
-    """A text without names of jobs in other namespaces, if it describes the closest domain."""
-    closest = explanation.closest if explanation is not None else None
-    return text if closest is None else text.replace(closest.text, _closest(closest, namespace).text)
-
-
-def _closest(closest: ClosestDomain, namespace: str) -> ClosestDomain:
-    holders = tuple(
-        holder
-        if holder.job.removeprefix("pod ").startswith(f"{namespace}/")
-        else holder._replace(job=ELSEWHERE)
-        for holder in closest.holders
-    )
-    return replace(closest, holders=holders)
 
 
 def _job_asked(cluster: Cluster, question: Question) -> Job | None:
