@@ -33,7 +33,7 @@ from stromboli.model.lookup_objects import LookupObjects
 from stromboli.model.node_columns import Columns, Node
 from stromboli.model.node_usage import NodeUsage
 from stromboli.model.queue import Queue, lineage
-from stromboli.model.remedy import Remedy
+from stromboli.model.remedy import Remedy, Why
 from stromboli.model.shape import LabelSet, Shape
 from stromboli.model.status import Status
 from stromboli.model.task import Condition, Task
@@ -83,14 +83,15 @@ SURFACE: dict[type, str] = {
     Dirty: "everything jobs queues nodes objects",
     Place: "node now",
     Verdict: "message nodes reasons text histogram dominant",
-    Reason: "text nodes plugin curable",
+    Reason: "text nodes plugin curable code",
     Refused: "why",
     EvictionReason: "action beneficiary chosen_by",
     Choice: "victims tier plugins by",
-    Check: "passes reason curable remedy",
-    Refusal: "reason curable plugin remedy",
+    Check: "passes reason curable remedy code",
+    Refusal: "reason curable plugin remedy code",
     Remedy: "text in_numbers rank",
-    Invalid: "reason message remedy summary",
+    Why: "message remedy code summary title",
+    Invalid: "reason message remedy summary title",
     QueueLimit: "queue name most held remedy code",
     Eviction: "kind job domain",
     Bound: "key may",

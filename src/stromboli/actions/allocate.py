@@ -75,7 +75,7 @@ def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
         if session.requirements.unmet(job):
             return None
         if invalid := session.rules.job_valid(job):
-            session.leave_out(job, invalid.message, invalid.remedy, invalid.summary)
+            session.leave_out(job, invalid)
             return None
         return pending_tasks(session, job)
     return None

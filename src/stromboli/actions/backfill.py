@@ -11,7 +11,7 @@ from stromboli.engine.eviction.victim_candidates import VictimCandidates, Victim
 from stromboli.engine.pending_tasks import worth_going_on
 from stromboli.engine.placement.node_fit import fits
 from stromboli.engine.placement.node_placement import Place
-from stromboli.engine.placement.verdict import Verdict, verdict_of, verdict_text
+from stromboli.engine.placement.verdict import Verdict, verdict_of
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
 from stromboli.engine.topology.topology_limits import label_key
@@ -19,6 +19,7 @@ from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Ints, Node
 from stromboli.model.queue import Queue
+from stromboli.model.remedy import Why
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.policy.arguments import arg, error_cache
@@ -94,7 +95,7 @@ def _find_node(session: Session, task: Task) -> Place | Verdict:
     elsewhere = session.place(task, fits(task, idle), resource_fit=False)
     if isinstance(elsewhere, Place):
         return elsewhere
-    return Verdict(text=names.INSUFFICIENT.format(dims.names[lacking[0]]), dim=lacking[0])
+    return Verdict(why=Why(names.INSUFFICIENT.format(dims.names[lacking[0]])), dim=lacking[0])
 
 
 def _lacking(dims: Dimensions, idle: Ints, task: Task, row: int) -> list[int]:
@@ -164,8 +165,11 @@ def _start(session: Session, job: Job) -> Iterable[Job]:
     donors = dict.fromkeys(change.task.job for change in released if change.task.job is not None)
     for change in released:
         if change.old_node is not None:
-            text = names.REDISTRIBUTED.format(node=change.old_node.name, job=job.key)
-            session.explain(change.task, verdict_text(text))
+            text, title = (
+                template.format(node=change.old_node.name, job=job.key)
+                for template in (names.REDISTRIBUTED, names.REDISTRIBUTED_TITLE)
+            )
+            session.explain(change.task, Verdict(why=Why(text, code="Redistributed", title=title)))
     for donor in donors:
         _release_promises(session, donor)
     return [other for other in (job, *donors) if _eligible(other) and _may_benefit(session, other)]

@@ -231,8 +231,10 @@ STATUS_COUNT = "{count} {status}"
 ONCE_MIN_AVAILABLE = "can possibly be assigned to a node, once minAvailable is satisfied"
 ONCE_RELEASED = "can possibly be assigned to a node, once resource is released and minAvailable is satisfied"
 QUEUE_MISSING = 'queue "{queue}" does not exist'
-ROLE_ALREADY_FAILED = "Task {task} with role spec {role} has already predicated failed, skip"
-REDISTRIBUTED = "Resources on node {node} were redistributed to job {job} by backfill: gang not ready"
+ROLE_ALREADY_FAILED_TITLE = "Task {task} with role spec {role} has already predicated failed"
+ROLE_ALREADY_FAILED = f"{ROLE_ALREADY_FAILED_TITLE}, skip"
+REDISTRIBUTED_TITLE = "Resources on node {node} were redistributed to job {job} by backfill"
+REDISTRIBUTED = f"{REDISTRIBUTED_TITLE}: gang not ready"
 
 # --- why nodes refuse a task ---
 NODES_UNAVAILABLE = "0/{count} nodes are unavailable"
@@ -306,13 +308,16 @@ MEMORY_LOAD_TOO_HIGH = "the memory load of the node exceeds the upper limit."
 # --- why a job is not valid (gang) ---
 TOO_FEW_PODS_OF_TASK = "Not enough valid pods of each task for gang-scheduling"
 TOO_FEW_SUB_GROUPS = "Not enough valid subGroups of each task for gang-scheduling"
-TOO_FEW_TASKS = "Not enough valid tasks for gang-scheduling, valid: {valid}, min: {minimum}"
-TOO_FEW_TASKS_SUMMARY = "Not enough valid tasks for gang-scheduling, min: {minimum}"
+TOO_FEW_TASKS_TITLE = "Not enough valid tasks for gang-scheduling"
+TOO_FEW_TASKS = f"{TOO_FEW_TASKS_TITLE}, valid: {{valid}}, min: {{minimum}}"
+TOO_FEW_TASKS_SUMMARY = f"{TOO_FEW_TASKS_TITLE}, min: {{minimum}}"
 
 # --- why a job is not enqueued ---
-CLUSTER_OVERUSED = "resource in cluster is overused: {resources}"
+CLUSTER_OVERUSED_TITLE = "resource in cluster is overused"
+CLUSTER_OVERUSED = f"{CLUSTER_OVERUSED_TITLE}: {{resources}}"
 OVERUSED = "overused {resource}"
-QUEUE_QUOTA_INSUFFICIENT = "queue resource quota insufficient: {resources}"
+QUEUE_QUOTA_TITLE = "queue resource quota insufficient"
+QUEUE_QUOTA_INSUFFICIENT = f"{QUEUE_QUOTA_TITLE}: {{resources}}"
 INSUFFICIENT_IN_QUEUE = "insufficient {resource}"
 QUEUE_HAS_CHILDREN = 'queue "{queue}" has child queues and takes no jobs itself'
 USE_CHILDREN = "use {children}"
@@ -323,8 +328,9 @@ BREAK_LOOP = 'set spec.parent of one of them to "root"'
 QUEUE_TOO_DEEP = 'queue "{queue}" lies more than {most} levels below the root'
 SET_HIGHER_PARENT = "set its spec.parent to a queue further up"
 QUEUE_CUT_OFF = 'queue "{queue}" is cut off from the root: {why}'
+NAMESPACE_QUOTA_TITLE = "resource quota insufficient"
 NAMESPACE_QUOTA_INSUFFICIENT = (
-    "resource quota insufficient, requested: {requested}, used: {used}, limited: {limited}"
+    f"{NAMESPACE_QUOTA_TITLE}, requested: {{requested}}, used: {{used}}, limited: {{limited}}"
 )
 
 # --- why a configuration is refused ---

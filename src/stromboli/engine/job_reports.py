@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
 from stromboli.engine.decisions import Event
-from stromboli.model.remedy import Remedy
 from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
@@ -19,23 +18,9 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job, SubJob
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue
+    from stromboli.model.remedy import Why
     from stromboli.model.status import Status
     from stromboli.model.task import Task
-
-
-class Advice(NamedTuple):
-    """Why a job was left out, without numbers that change from cycle to cycle, and the remedy."""
-
-    summary: str
-    remedy: Remedy
-
-
-class EnqueueRefusal(NamedTuple):
-    """Why a plugin does not admit a job to its queue; the summary has no numbers that change from cycle to cycle."""
-
-    message: str
-    summary: str
-    remedy: str
 
 
 class JobReports:
@@ -47,9 +32,9 @@ class JobReports:
         self._events: dict[tuple[Job, str], tuple[str, str] | None] = {}
         """Reason and summary of the last event by job and topic; none if it is forgotten."""
         self.objections: dict[Job, str] = {}
-        self.advice: dict[Job, Advice] = {}
+        self.advice: dict[Job, Why] = {}
         """Of jobs that were left out by `Session.leave_out`."""
-        self.refusals: dict[Job, dict[str, EnqueueRefusal]] = {}
+        self.refusals: dict[Job, dict[str, Why]] = {}
         """Why jobs were not admitted to their queues, by plugin."""
         self.held_back: dict[Job, HeldBack] = {}
         """Jobs that were not tried because plugins let others start first."""
@@ -63,15 +48,17 @@ class JobReports:
         self.objections, self.advice = earlier.objections, earlier.advice
         self.refusals, self.held_back = earlier.refusals, earlier.held_back
 
-    def leave_out(self, job: Job, message: str, remedy: Remedy, summary: str) -> None:
+    def leave_out(self, job: Job, why: Why) -> None:
         """Record why a job is not placed in this session."""
-        self.objections[job] = message
-        self.advice[job] = Advice(summary or message, remedy)
+        self.objections[job] = why.message
+        self.advice[job] = why
 
-    def refuse(self, job: Job, plugin: str, message: str, remedy: str, summary: str) -> None:
+    def refuse(self, job: Job, plugin: str, why: Why) -> None:
         """Record that a plugin does not admit a job to its queue, with an event."""
-        self.refusals.setdefault(job, {})[plugin] = EnqueueRefusal(message, summary or message, remedy)
-        self.record_event(job, f"gate:{plugin}", "Normal", names.EVENT_UNSCHEDULABLE, message, summary)
+        self.refusals.setdefault(job, {})[plugin] = why
+        self.record_event(
+            job, f"gate:{plugin}", "Normal", names.EVENT_UNSCHEDULABLE, why.message, why.summary
+        )
 
     def retract_refusals(self, job: Job, start: int) -> None:
         """Forget that plugins refused a job that is admitted after all, with their events since decision `start`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.points import (
@@ -32,7 +32,7 @@ from stromboli.engine.points import (
     union_of_first_tier,
     vote,
 )
-from stromboli.model.remedy import NO_REMEDY, Remedy, remedy_of
+from stromboli.model.remedy import Remedy, Why
 from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 
 if TYPE_CHECKING:
@@ -54,26 +54,27 @@ class NoArguments:
     """This plugin takes no arguments."""
 
 
-class _InvalidFields(NamedTuple):
-    reason: str
-    """One word for programs, as in a condition: `NotEnoughTasks`."""
-    message: str
-    """A sentence for its user."""
-    remedy: Remedy = NO_REMEDY
-    """What would make it valid: a text, or a `Remedy` with a second text for `stromboli plan`."""
-    summary: str = ""
-    """The message without numbers that move, if it has any."""
-
-
-class Invalid(_InvalidFields):
+class Invalid(Why):
     """Why a job cannot be scheduled as it stands."""
 
     __slots__ = ()
 
     def __new__(
-        cls, reason: str, message: str, remedy: str | Remedy = "", summary: str = "", *, way_out: str = ""
+        cls,
+        reason: str,
+        message: str,
+        remedy: str | Remedy = "",
+        summary: str = "",
+        title: str = "",
+        *,
+        way_out: str = "",
     ) -> Invalid:
-        return super().__new__(cls, reason, message, remedy_of(remedy or way_out), summary)
+        return super().__new__(cls, message, remedy or way_out, reason, summary, title)
+
+    @property
+    def reason(self) -> str:
+        """One word for programs, as in a condition: `NotEnoughTasks`."""
+        return self.code
 
     @property
     def way_out(self) -> str:
@@ -81,22 +82,13 @@ class Invalid(_InvalidFields):
         return self.remedy.steady_text()
 
 
-class _HeldBackFields(NamedTuple):
-    message: str
-    """A sentence for its user, with the names and times of the moment."""
-    summary: str
-    """The message without what moves."""
-    remedy: str = ""
-    """What would let it start."""
-
-
-class HeldBack(_HeldBackFields):
+class HeldBack(Why):
     """Why a job may not start yet though there may be capacity for it: it would delay jobs that come before it."""
 
     __slots__ = ()
 
-    def __new__(cls, message: str, summary: str, remedy: str = "", *, way_out: str = "") -> HeldBack:
-        return super().__new__(cls, message, summary, remedy or way_out)
+    def __new__(cls, message: str, summary: str, remedy: str | Remedy = "", *, way_out: str = "") -> HeldBack:
+        return super().__new__(cls, message, remedy or way_out, "HeldBack", summary, "Held back")
 
 
 @dataclass(frozen=True, slots=True)

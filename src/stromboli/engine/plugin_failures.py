@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from stromboli.api.errors import error_text
 from stromboli.engine.attribution import PluginExit, take_attribution
 from stromboli.engine.placement.node_functions import BadAnswer
-from stromboli.engine.placement.verdict import verdict_text
+from stromboli.engine.placement.verdict import Verdict
+from stromboli.model.remedy import Why
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class Failure:
     plugin: str
     point: str
     error: str
+    kind: str = ""
+    """The type of the error."""
     cause: BaseException | None = field(default=None, compare=False, repr=False)
     """What was raised, with its traceback."""
     jobs: str = field(default="", compare=False, repr=False)
@@ -44,7 +47,12 @@ class Failure:
     def summary(self) -> str:
         """Without the text of the error, which may be another one each time, unless a part of it is always the same."""
         steady = f": {self.cause.summary}" if isinstance(self.cause, BadAnswer) else ""
-        return f"{self._where}: {self.error.split(':', 1)[0]}{steady}"
+        return f"{self._where}: {self.kind}{steady}"
+
+    @property
+    def why(self) -> Why:
+        """The same for the user of a job."""
+        return Why(self.message, self.remedy, "PluginFailed", self.summary, self._where)
 
     @property
     def log_message(self) -> str:
@@ -76,7 +84,8 @@ def failure_of(error: BaseException) -> Failure:
     plugin, point = take_attribution(error)
     raised = error.__cause__ if isinstance(error, PluginExit) and error.__cause__ else error
     text = error_text(raised)
-    return Failure(plugin, point, text if len(text) <= LONGEST else text[:LONGEST] + "...", error)
+    shortened = text if len(text) <= LONGEST else text[:LONGEST] + "..."
+    return Failure(plugin, point, shortened, type(raised).__name__, error)
 
 
 def over(jobs: Sequence[Job], failure: Failure) -> Failure:
@@ -101,9 +110,9 @@ def exclude_failed_before(session: Session, job: Job, failure: Failure) -> None:
 
 def _report(session: Session, job: Job, failure: Failure) -> None:
     """Report to the user of a job what failed over it."""
-    session.leave_out(job, failure.message, failure.remedy, failure.summary)
+    session.leave_out(job, failure.why)
     for task in job.by_status[Status.PENDING]:
-        session.attempts.verdicts.setdefault(job, {})[task] = verdict_text(failure.message)
+        session.attempts.verdicts.setdefault(job, {})[task] = Verdict(why=failure.why)
         session.attempts.tentative.pop(task, None)
 
 

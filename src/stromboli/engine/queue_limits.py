@@ -15,6 +15,7 @@ from stromboli.engine.plugin import DESERVED
 from stromboli.model.amounts import UNLIMITED, Amounts, Vector, minimum_or_unlimited, minus, plus, shift
 from stromboli.model.dimensions import CPU, MEMORY, PODS, Dimensions
 from stromboli.model.queue import Queue, lineage
+from stromboli.model.remedy import Why
 
 if TYPE_CHECKING:
     from stromboli.engine.job_needs import JobNeeds
@@ -196,16 +197,20 @@ def refuse_for_quota(
     `limits`: what that queue may have at most, and then, where queues form a tree, what those above it may have.
     """
     dims, least = session.cluster.dims, session.needs.least(job) or {}
-    listed = ", ".join(
-        names.INSUFFICIENT_IN_QUEUE.format(resource=dims.names[dim]) for dim in dims.ordered(missing)
-    )
-    text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
     queue, most = next(iter(limits.items()))
     remedies = _limits_to_raise(dims, limits, missing)
     if all(least.get(dim, 0) <= most.get(dim, 0) for dim in missing):
         remedies.insert(0, f'wait for jobs of queue "{queue.name}" to end')
     *others, last = remedies
-    session.refuse(job, plugin, text, f"{', '.join(others)} or {last}" if others else last)
+    remedy = f"{', '.join(others)} or {last}" if others else last
+    session.refuse(job, plugin, too_little_quota([dims.names[dim] for dim in dims.ordered(missing)], remedy))
+
+
+def too_little_quota(resources: Sequence[str], remedy: str) -> Why:
+    """A queue may have too little of these resources to admit a job."""
+    listed = ", ".join(names.INSUFFICIENT_IN_QUEUE.format(resource=name) for name in resources)
+    text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
+    return Why(text, remedy, "QueueQuotaInsufficient", title=names.QUEUE_QUOTA_TITLE)
 
 
 def _limits_to_raise(dims: Dimensions, limits: Mapping[Queue, Amounts], missing: list[int]) -> list[str]:

@@ -30,7 +30,7 @@ from stromboli.engine.unmet_requirements import Requirements
 from stromboli.engine.waiting.fixed_point import UnrepeatableReads
 from stromboli.engine.waiting.room_waits import RoomWaits, Waits
 from stromboli.model.cluster import Cluster, Dirty
-from stromboli.model.remedy import Remedy, remedy_of
+from stromboli.model.remedy import Remedy, Why
 from stromboli.model.reservations import Reservation
 from stromboli.model.task import Condition
 
@@ -233,7 +233,7 @@ class Session:
         """Why no node may take a task: a plugin refuses it or failed over it, or its group is evicted as a whole."""
         job = task.job
         if job in self.failed_jobs:
-            return verdict_text(self.failed_jobs[job].message)
+            return Verdict(why=self.failed_jobs[job].why)
         if job is not None and job.disrupted_as_group and self.journal.is_losing_tasks(job):
             return verdict_text("its group is being evicted as a whole")
         refused = self.placement.refused(task, len(self.cluster.columns))
@@ -322,21 +322,28 @@ class Session:
         return self.reports.objections
 
     def leave_out(
-        self, job: Job, message: str, remedy: str | Remedy = "", summary: str = "", *, way_out: str = ""
+        self,
+        job: Job,
+        message: str | Why,
+        remedy: str | Remedy = "",
+        summary: str = "",
+        *,
+        way_out: str = "",
     ) -> None:
         """Record why a job is not placed in this cycle, for its user.
 
         If numbers in the message change from cycle to cycle, the `summary` is the message without them. `way_out` is
-        the older name of `remedy`.
+        the older name of `remedy`. A `Why`, such as an `Invalid`, has all of this and a code.
         """
-        self.reports.leave_out(job, message, remedy_of(remedy or way_out), summary)
+        why = message if isinstance(message, Why) else Why(message, remedy or way_out, summary=summary)
+        self.reports.leave_out(job, why)
 
     def refuse(
         self,
         job: Job,
         plugin: str,
-        message: str,
-        remedy: str = "",
+        message: str | Why,
+        remedy: str | Remedy = "",
         summary: str = "",
         *,
         way_out: str = "",
@@ -344,9 +351,10 @@ class Session:
         """Record why a plugin does not admit a job to its queue, for its user, with an event.
 
         If numbers in the message change from cycle to cycle, the `summary` is the message without them. `way_out` is
-        the older name of `remedy`.
+        the older name of `remedy`. A `Why` has all of this and a code.
         """
-        self.reports.refuse(job, plugin, message, remedy or way_out, summary)
+        why = message if isinstance(message, Why) else Why(message, remedy or way_out, summary=summary)
+        self.reports.refuse(job, plugin, why)
 
     def record_event(
         self, job: Job, topic: str, type: str, reason: str, message: str, summary: str = ""

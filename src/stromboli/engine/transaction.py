@@ -99,7 +99,7 @@ class Journal:
         grants: list[Grant] = []
         for answer in self._session.rules.grants(task, node, status is Status.ALLOCATED):
             if isinstance(answer, Refusal):
-                return Refused(answer.reason, answer.remedy)
+                return Refused(answer.reason, answer.remedy, answer.code)
             grants.append(answer)
         return tuple(grants)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from heapq import nsmallest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stromboli.api.types.scheduling import NetworkTopology
 from stromboli.engine.placement.verdict import Verdict
 from stromboli.engine.topology.left_out_hyper_nodes import correct_left_out, left_out
-from stromboli.model.remedy import Remedy
+from stromboli.model.remedy import Remedy, Why
 from stromboli.model.requirements.group_demands import network_topologies
 from stromboli.model.requirements.placement_requirement import (
     HARD_NETWORK_TOPOLOGY,
@@ -34,12 +34,9 @@ if TYPE_CHECKING:
 MAX_NAMES = 10
 
 
-class Unmet(NamedTuple):
-    """A hard requirement that is not met: what is asked for, why it cannot be had, and what would help."""
-
-    requirement: str
-    message: str
-    remedy: Remedy
+def _unmet_requirement(requirement: str, message: str, remedy: str | Remedy) -> Why:
+    """A hard requirement is not met: why it cannot be had, and what would help."""
+    return Why(message, remedy, requirement, title=f"Unmet requirement: {requirement}")
 
 
 class Requirements:
@@ -47,9 +44,9 @@ class Requirements:
 
     def __init__(self, session: Session):
         self._session = session
-        self._unmet: dict[Job, Unmet | None] = {}
+        self._unmet: dict[Job, Why | None] = {}
 
-    def unmet(self, job: Job) -> Unmet | None:
+    def unmet(self, job: Job) -> Why | None:
         """The requirement of a job's PodGroup or queue that cannot be met in this session, if there is one."""
         if job not in self._unmet:
             self._unmet[job] = unmet_by_job(self._session, job)
@@ -62,10 +59,10 @@ class Requirements:
             unmet = unmet_by_task(self._session, task)
         if unmet is None:
             return None
-        return Verdict(text=unmet.message, requirement=unmet.requirement, remedy=unmet.remedy)
+        return Verdict(why=unmet, unmet=True)
 
 
-def unmet_by_job(session: Session, job: Job) -> Unmet | None:
+def unmet_by_job(session: Session, job: Job) -> Why | None:
     """The first requirement of a job's PodGroup or queue that cannot be met."""
     queue = job.queue
     if not job.group_demands and not (queue and queue.demands):
@@ -76,7 +73,7 @@ def unmet_by_job(session: Session, job: Job) -> Unmet | None:
     return next(_not_honoured(session, queue.demands, hard=True), None) if queue else None
 
 
-def unmet_by_task(session: Session, task: Task) -> Unmet | None:
+def unmet_by_task(session: Session, task: Task) -> Why | None:
     """The first requirement of a task's pod that cannot be met."""
     for demand in task.demands:
         if demand.requirement is VOLUME_BINDING:
@@ -95,21 +92,22 @@ def ignored(session: Session, job: Job) -> list[str]:
     if not job.group_demands and not job.task_demands and not queue_demands:
         return []
     demands = (*job.group_demands, *job.task_demands, *queue_demands)
-    unmet = nsmallest(MAX_NAMES, _not_honoured(session, demands, hard=False))
+    soft = _not_honoured(session, demands, hard=False)
+    unmet = nsmallest(MAX_NAMES, soft, key=lambda each: (each.code, each.message))
     return [f"{each.message}: {each.remedy.steady_text()}" for each in unmet]
 
 
-def _not_honoured(session: Session, demands: tuple[Demand, ...], hard: bool) -> Iterator[Unmet]:
+def _not_honoured(session: Session, demands: tuple[Demand, ...], hard: bool) -> Iterator[Why]:
     for demand in demands:
         if demand.requirement.hard is hard and demand.requirement.name not in session.rules.honoured:
             yield _unmet(demand)
 
 
-def _unmet(demand: Demand) -> Unmet:
-    return Unmet(demand.requirement.name, demand.text, Remedy(demand.requirement.remedy))
+def _unmet(demand: Demand) -> Why:
+    return _unmet_requirement(demand.requirement.name, demand.text, demand.requirement.remedy)
 
 
-def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand) -> Unmet | None:
+def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand) -> Why | None:
     """Hard means hard: it takes HyperNodes, a tier that they know and a plugin (spec 01 7.3)."""
     requirement, tree = demand.requirement, session.cluster.hyper_nodes
     problems, remedies = [], []
@@ -130,10 +128,10 @@ def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand)
     if not problems:
         return None
     message = f"{demand.asks}: {' and '.join(filter(None, problems))}"
-    return Unmet(requirement.name, message, Remedy(", or ".join(remedies)))
+    return _unmet_requirement(requirement.name, message, ", or ".join(remedies))
 
 
-def unreachable_tier(session: Session, job: Job) -> Unmet | None:
+def unreachable_tier(session: Session, job: Job) -> Why | None:
     """A hard topology below the tiers of all HyperNodes: no action finds a domain for it, so it is only told."""
     tree = session.cluster.hyper_nodes
     if HARD_NETWORK_TOPOLOGY.name not in session.rules.honoured or not tree:
@@ -146,7 +144,7 @@ def unreachable_tier(session: Session, job: Job) -> Unmet | None:
             bad, correct = left_out(tree, within), correct_left_out(tree, within)
             message = f"{demand.asks}: {problem}" + (f", and {bad}" if bad else "")
             remedy = f"{correct}, or allow a higher tier" if correct else "allow a higher tier"
-            return Unmet(demand.requirement.name, message, Remedy(remedy))
+            return _unmet_requirement(demand.requirement.name, message, remedy)
     return None
 
 
@@ -162,12 +160,12 @@ def _hard_topologies(job: Job) -> Iterator[tuple[NetworkTopology, Demand]]:
             yield topology, demand
 
 
-def _unmet_volume(session: Session, task: Task, demand: Demand) -> Unmet | None:
+def _unmet_volume(session: Session, task: Task, demand: Demand) -> Why | None:
     """All claims must be bound, and some plugin must know from where their volumes can be reached."""
     objects, honoured = session.cluster.objects, session.rules.honoured
     if VOLUME_BINDING.name not in honoured and (problem := unbound_problem(objects, task)):
         remedy = CREATE_CLAIM if problem.remedy is CREATE_CLAIM else Remedy(VOLUME_BINDING.remedy)
-        return Unmet(VOLUME_BINDING.name, problem.text, remedy)
+        return _unmet_requirement(VOLUME_BINDING.name, problem.message, remedy)
     if VOLUME_TOPOLOGY.name not in honoured and any(map(is_restricted, bound_volumes(objects, task))):
         return _unmet(demand._replace(requirement=VOLUME_TOPOLOGY))
     return None

@@ -97,6 +97,8 @@ class Refused(NamedTuple):
     """The sentence that the plugin gave."""
     remedy: Remedy = NO_REMEDY
     """What would help the task, if the plugin provides it."""
+    code: str = ""
+    """One word for programs, if the plugin gave one."""
 
 
 class ListenerFailed(Exception):

@@ -1,11 +1,11 @@
-"""What would help a task or job that is refused: written where it is refused, made when it is reported."""
+"""Why a task or a job is refused and what would help: written where it is refused, rendered where it is reported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
     from stromboli.model.task import Task
@@ -64,8 +64,31 @@ def remedy_of(given: RemedyText | Remedy) -> Remedy:
     return Remedy(given) if given else NO_REMEDY
 
 
-class Problem(NamedTuple):
-    """Why no node can take a task."""
-
-    text: str
+class _WhyFields(NamedTuple):
+    message: str
+    """What a user reads, with the names and numbers of the moment."""
     remedy: Remedy = NO_REMEDY
+    """What would help: a text, a function of the task that makes one, or a `Remedy`."""
+    code: str = ""
+    """One word for programs: `NotEnoughTasks`."""
+    summary: str = ""
+    """The message without what changes from cycle to cycle; if it is not given: the message."""
+    title: str = ""
+    """A few words, the same for all that are refused for this; if they are not given: the summary."""
+
+
+class Why(_WhyFields):
+    """Why something is refused: the one value that plugins, ledgers and the engine give, and all reports render."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        message: str,
+        remedy: RemedyText | Remedy = "",
+        code: str = "",
+        summary: str = "",
+        title: str = "",
+    ) -> Self:
+        steady = summary or message
+        return super().__new__(cls, message, remedy_of(remedy), code, steady, title or steady)

@@ -33,7 +33,7 @@ class Gang(Plugin):
             text = names.TOO_FEW_TASKS.format(valid=job.valid_count, minimum=job.minimum)
             summary = names.TOO_FEW_TASKS_SUMMARY.format(minimum=job.minimum)
             remedy = missing_pods_remedy(job, job.minimum - job.valid_count)
-            return Invalid(names.NOT_ENOUGH_TASKS, text, remedy, summary)
+            return Invalid(names.NOT_ENOUGH_TASKS, text, remedy, summary, names.TOO_FEW_TASKS_TITLE)
         return None
 
     def job_order(self, job: Job) -> int:

@@ -12,6 +12,7 @@ from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts, lacking, minus, plus, shift, times
 from stromboli.model.cluster import Dirty
 from stromboli.model.job import Job
+from stromboli.model.remedy import Why
 from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg
 
@@ -70,13 +71,12 @@ class Overcommit(Plugin):
         dims = self.session.cluster.dims
         listed = ", ".join(names.OVERUSED.format(resource=dims.names[dim]) for dim in dims.ordered(short))
         text = names.CLUSTER_OVERUSED.format(resources=listed)
-        self.session.refuse(
-            job,
-            self.name,
-            text,
+        remedy = (
             "free capacity may be reserved for admitted jobs: wait until these and running jobs end, add nodes or"
-            " request less",
+            " request less"
         )
+        why = Why(text, remedy, "ClusterOverused", title=names.CLUSTER_OVERUSED_TITLE)
+        self.session.refuse(job, self.name, why)
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:

@@ -14,6 +14,7 @@ from stromboli.engine.points import Vote
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.model.job import Job
+from stromboli.model.remedy import Why
 
 
 class ResourceQuotas(Plugin):
@@ -75,7 +76,8 @@ class ResourceQuotas(Plugin):
             f'resource quota insufficient: quota "{quota.name}" of its namespace has too little {short} left'
         )
         remedy = "wait until pods of the namespace end, or raise that quota"
-        self.session.refuse(job, self.name, text, remedy, summary)
+        why = Why(text, remedy, "NamespaceQuotaInsufficient", summary, names.NAMESPACE_QUOTA_TITLE)
+        self.session.refuse(job, self.name, why)
 
 
 def _minimum(job: Job) -> Mapping[str, Quantity]:

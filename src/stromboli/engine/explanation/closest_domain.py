@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from stromboli.engine.explanation.quantities import amount_text
+from stromboli.engine.explanation.quantities import quantity
 from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, asked_amounts, slots_of
 from stromboli.model.status import WEIGHT, Status
 from stromboli.model.topology.domain import LABEL_TIER
@@ -19,7 +19,6 @@ from stromboli.model.topology.domain_sums import RowGroups
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.amounts import Amounts
-    from stromboli.model.cluster import Cluster
     from stromboli.model.node_columns import Bools, Ints
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
@@ -141,7 +140,7 @@ class DomainSearch:
             None if domain.tier == LABEL_TIER else domain.tier,
             int(fits[place]),
             self.needed,
-            {dims.names[dim]: _amount(self._cluster, dim, lacks[dim]) for dim in dims.ordered(lacks)},
+            {dims.names[dim]: quantity(self._cluster, dim, lacks[dim]) for dim in dims.ordered(lacks)},
             tuple(holders),
             len(domain.rows),
             tuple(self._cluster.columns.nodes[row].name for row in domain.rows if not self._usable[row]),
@@ -175,7 +174,7 @@ class DomainSearch:
             if most:
                 name = cluster.dims.names[dim]
                 return {
-                    DomainHolder(key, name, _amount(cluster, dim, amount)): namespace
+                    DomainHolder(key, name, quantity(cluster, dim, amount)): namespace
                     for (key, namespace), amount in most
                 }
         return {}
@@ -189,8 +188,3 @@ def pods(count: int) -> str:
 def _first(nodes: Sequence[str]) -> str:
     """The first few names."""
     return ", ".join([*nodes[:SHOWN_HOLDERS], *(["..."] if len(nodes) > SHOWN_HOLDERS else [])])
-
-
-def _amount(cluster: Cluster, dim: int, amount: float) -> str:
-    """`24`, or `64Gi`."""
-    return amount_text(cluster.dims, dim, amount).partition(" ")[2]

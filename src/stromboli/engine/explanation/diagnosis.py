@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
     from stromboli.model.dimensions import Dimensions
     from stromboli.model.job import Job
+    from stromboli.model.remedy import Why
     from stromboli.model.task import Task
 
 Gate = Literal[
@@ -104,6 +105,8 @@ class Diagnosis(Struct, frozen=True):
 
     The message has it once it is `for_reader`.
     """
+    code: str = ""
+    """One word for programs, if what refuses the job gave one."""
     measure: Callable[[], Diagnosis] | UnsetType = UNSET
     """Makes the same with the numbers of the moment, if it has any."""
 
@@ -135,6 +138,17 @@ class Diagnosis(Struct, frozen=True):
         return wait_sentence(
             subject, f"{short}: {self.message}" if short else self.message, self.remedy or MORE
         )
+
+
+def refusal_diagnosis(gate: Gate, why: Why, task: Task | None = None) -> Diagnosis:
+    """What a refusal means for a job: its summary, and measured its message; `task`: the one that was refused."""
+    steady = Diagnosis(gate, why.title, why.summary, why.remedy.steady_text(task), code=why.code)
+
+    def measure() -> Diagnosis:
+        message = f"{task.name}: {why.message}" if task is not None else why.message
+        return replace(steady, message=message, remedy=why.remedy.current_text(task))
+
+    return replace(steady, measure=measure)
 
 
 # -- what is short, and the queues that hold it
@@ -187,11 +201,6 @@ def first_waiting(job: Job) -> Task | None:
         return next((task for task in job.tasks.values() if task.status in WAITING), None)
     tasks = (task for status in WAITING for task in job.by_status[status])
     return min(tasks, key=lambda task: task.order, default=None)
-
-
-def short_text(text: str) -> str:
-    """A text without its particulars."""
-    return text.split(":", 1)[0].split(", ", 1)[0]
 
 
 def missing_pods_remedy(job: Job, missing: int) -> Remedy:

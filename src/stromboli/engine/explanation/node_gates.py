@@ -16,12 +16,12 @@ from stromboli.engine.explanation.diagnosis import (
     Holder,
     Shortage,
     largest_holders,
-    short_text,
     shortage,
 )
 from stromboli.engine.explanation.quantities import amount_text, amounts_text, resources_text
 from stromboli.engine.job_needs import SelectedNodeSizes
 from stromboli.engine.placement.node_fit import slots_of
+from stromboli.engine.placement.node_functions import NOT_SELECTED
 from stromboli.engine.placement.verdict import FIT, Reason, Verdict
 from stromboli.model.constraints.node_selection import matching_nodes, selection_remedy, selects_nodes
 from stromboli.model.dimensions import PODS
@@ -41,16 +41,21 @@ if TYPE_CHECKING:
 
 SHOWN_REASONS, SHOWN_REMEDIES = 4, 2
 """How many reasons of nodes, and remedies for them, a sentence names."""
-LARGER_THAN_ANY_NODE = "Larger than any node"
-"""The reason of a pod that no end of other pods lets start."""
-LARGER_THAN_CLUSTER = "Larger than the cluster"
-"""The reason of a job that no end of other jobs lets start."""
+LARGER_THAN_ANY_NODE, LARGER_THAN_CLUSTER = "LargerThanAnyNode", "LargerThanCluster"
+"""Codes of pods, and of jobs, that no end of others lets start."""
 LESS_OR_NODES = "add nodes or request less"
+_LARGER_THAN_ANY_NODE = Diagnosis(
+    "nodes", "Larger than any node", "", "request less, or add a larger node", code=LARGER_THAN_ANY_NODE
+)
+_LARGER_THAN_CLUSTER = Diagnosis(
+    "nodes", "Larger than the cluster", "", LESS_OR_NODES, code=LARGER_THAN_CLUSTER
+)
 _POD_LIMIT = "every node is at its pod limit: wait or add nodes"
 _NOT_ENOUGH_NODES = "even empty nodes fit fewer of its pods than the {minimum} that must start together"
 _NO_USABLE_NODE = "no usable node is large enough for its pod, even when empty"
 _TOO_FEW_HOSTS = "its pod anti-affinity keeps apart more pods than there are hosts or zones"
 _FEWER_APART = "add nodes, or change the pod anti-affinity of its pods"
+UNAVAILABLE = "nodes are unavailable"
 UNKNOWN_REMEDY = "change the nodes, or the requirements of its pods"
 
 
@@ -98,9 +103,8 @@ class NodeGates:
         if task is not None and too_large is not None:
             lacking = " and ".join(each.resource for each in too_large.shortages)
             summary = f"no node is large enough for its {f'{lacking} request' if lacking else 'pods'}"
-            remedy = "request less, or add a larger node"
-            measure = partial(self._too_large_numbers, task, remedy)
-            return Diagnosis("nodes", LARGER_THAN_ANY_NODE, summary, remedy, measure=measure)
+            measure = partial(self._too_large_numbers, task)
+            return replace(_LARGER_THAN_ANY_NODE, message=summary, measure=measure)
         if task is not None and session.needs.is_hopeless(job) and selects_no_node(session.cluster, task):
             return _no_match(task, len(session.cluster.columns))
         return self._larger_than_cluster(job) or self._barred(job, task)
@@ -115,12 +119,11 @@ class NodeGates:
             return Diagnosis("nodes", names.POD_ANTI_AFFINITY_MISMATCH, _TOO_FEW_HOSTS, _FEWER_APART)
         return None
 
-    def _too_large_numbers(self, task: Task, remedy: str) -> Diagnosis:
+    def _too_large_numbers(self, task: Task) -> Diagnosis:
         """Of this very task: what is known by its shape names the first one that had it."""
-        numbers = larger_than_any_node(self._session.cluster, task)
-        if numbers is None:
-            return Diagnosis("nodes", LARGER_THAN_ANY_NODE, "", remedy)
-        return replace(numbers, message=numbers.remedy, remedy=remedy)
+        numbers = larger_than_any_node(self._session.cluster, task) or _LARGER_THAN_ANY_NODE
+        message = "" if numbers is _LARGER_THAN_ANY_NODE else numbers.remedy
+        return replace(numbers, message=message, remedy=_LARGER_THAN_ANY_NODE.remedy)
 
     def _larger_than_any_node(self, task: Task) -> Diagnosis | None:
         if task.shape not in self._too_large:
@@ -133,7 +136,7 @@ class NodeGates:
             return _exceeding(self._session, job, short)
         if not self._session.needs.is_hopeless(job):
             return None
-        return Diagnosis("nodes", LARGER_THAN_CLUSTER, _too_few_nodes(job), LESS_OR_NODES)
+        return replace(_LARGER_THAN_CLUSTER, message=_too_few_nodes(job))
 
     def _of_verdict(self, job: Job, task: Task, verdict: Verdict) -> Diagnosis:
         reasons = tuple(sorted({reason.text for reason in verdict.reasons}))
@@ -145,11 +148,12 @@ class NodeGates:
         key = (task.shape, volumes, together, hopeless, reasons or (verdict.text,), texts)
         if key not in self._texts:
             listed = ", ".join(reasons[:SHOWN_REASONS]) + (", ..." if len(reasons) > SHOWN_REASONS else "")
-            summary = f"nodes are unavailable: {listed}" if reasons else verdict.message
+            summary = f"{UNAVAILABLE}: {listed}" if reasons else verdict.message
             self._texts[key] = (summary, self._remedy(job, task, ranked or verdict.as_reasons))
         summary, remedy = self._texts[key]
+        title = verdict.why.title if verdict.why is not None else UNAVAILABLE
         measure = partial(self._numbers, task, verdict)
-        return Diagnosis("nodes", short_text(summary), summary, remedy, measure=measure)
+        return Diagnosis("nodes", title, summary, remedy, measure=measure)
 
     def _remedy(self, job: Job, task: Task, reasons: Sequence[Reason]) -> str:
         lacked = {reason.dim for reason in reasons}
@@ -174,9 +178,14 @@ class NodeGates:
     def _numbers(self, task: Task, verdict: Verdict) -> Diagnosis:
         first = (self._ranks.ranked(task, verdict) or verdict.as_reasons)[0]
         numbers = self._numbers_of(task, first)
-        reason = numbers.reason or (first.text if verdict.reasons else short_text(verdict.message))
-        message = f"{task.name}: {verdict.message}"
-        return replace(numbers, reason=reason, message=message, counts=verdict.histogram())
+        title = verdict.why.title if verdict.why is not None else first.text or UNAVAILABLE
+        return replace(
+            numbers,
+            reason=numbers.reason or title,
+            message=f"{task.name}: {verdict.message}",
+            counts=verdict.histogram(),
+            code=numbers.code or first.code,
+        )
 
     def _numbers_of(self, task: Task, reason: Reason) -> Diagnosis:
         """What would let a task find a node, given why it found none; with a reason if the job is too large."""
@@ -192,10 +201,10 @@ class NodeGates:
 
 
 def _numbers(
-    remedy: str, shortages: tuple[Shortage, ...] = (), holders: tuple[Holder, ...] = (), reason: str = ""
+    remedy: str, shortages: tuple[Shortage, ...] = (), holders: tuple[Holder, ...] = ()
 ) -> Diagnosis:
     """What would help a task, with what is short; its message is that of the verdict."""
-    return Diagnosis("nodes", reason, "", remedy, shortages=shortages, holders=holders)
+    return Diagnosis("nodes", "", "", remedy, shortages=shortages, holders=holders)
 
 
 def _text_and_remedy(diagnosis: Diagnosis) -> str:
@@ -214,9 +223,9 @@ def _no_match(task: Task, nodes: int) -> Diagnosis:
     """The node selector of a pod matches no node."""
     text, remedy = names.NODE_AFFINITY_MISMATCH, selection_remedy(task)
     verdict = Verdict(nodes, (Reason(text, nodes, "", curable=False),))
-    message, counts = f"{task.name}: {verdict.message}", verdict.histogram()
-    measured = Diagnosis("nodes", text, message, remedy, counts)
-    return Diagnosis("nodes", text, f"nodes are unavailable: {text}", remedy, measure=lambda: measured)
+    steady = Diagnosis("nodes", text, f"{UNAVAILABLE}: {text}", remedy, code=NOT_SELECTED)
+    measured = replace(steady, message=f"{task.name}: {verdict.message}", counts=verdict.histogram())
+    return replace(steady, measure=lambda: measured)
 
 
 def _too_few_nodes(job: Job) -> str:
@@ -231,7 +240,7 @@ def _cluster_too_small(session: Session, short: list[int]) -> str:
 def _exceeding(session: Session, job: Job, short: list[int]) -> Diagnosis:
     requests = least_request(job)
     asked = {dim: requests[dim] for dim in short}
-    steady = Diagnosis("nodes", LARGER_THAN_CLUSTER, _cluster_too_small(session, short), LESS_OR_NODES)
+    steady = replace(_LARGER_THAN_CLUSTER, message=_cluster_too_small(session, short))
 
     def measure() -> Diagnosis:
         dims, total = session.cluster.dims, {dim: session.total.get(dim, 0) for dim in asked}
@@ -263,7 +272,7 @@ def larger_than_any_node(cluster: Cluster, task: Task) -> Diagnosis | None:
     if not short:
         asked = amounts_text(dims, {dim: amount for dim, amount in task.request.items() if amount > 0})
         text = f"{task.name} requests {asked}, and no node{selected} has all of these"
-        return _numbers(text, reason=LARGER_THAN_ANY_NODE)
+        return replace(_LARGER_THAN_ANY_NODE, remedy=text)
     asked = amounts_text(dims, {dim: task.request[dim] for dim in short})
     if len(short) == 1:
         ((dim, size),) = short.items()
@@ -273,7 +282,7 @@ def larger_than_any_node(cluster: Cluster, task: Task) -> Diagnosis | None:
     else:
         text = f"{task.name} requests {asked}, the most on one node{selected} is {amounts_text(dims, short)}"
     shortages = tuple(shortage(dims, dim, task.request[dim], size) for dim, size in short.items())
-    return _numbers(text, shortages, reason=LARGER_THAN_ANY_NODE)
+    return replace(_LARGER_THAN_ANY_NODE, remedy=text, shortages=shortages)
 
 
 def selects_no_node(cluster: Cluster, task: Task) -> bool:

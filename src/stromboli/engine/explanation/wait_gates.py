@@ -17,7 +17,7 @@ from stromboli.engine.explanation.diagnosis import (
     first_waiting,
     largest_holders,
     missing_pods_remedy,
-    short_text,
+    refusal_diagnosis,
     shortage,
     waiting_count,
     waits,
@@ -28,6 +28,7 @@ from stromboli.engine.explanation.queue_limit_hits import QueueLimitGate
 from stromboli.engine.explanation.topology_gate import TopologyGate
 from stromboli.engine.explanation.volcano_messages import group_message
 from stromboli.engine.unmet_requirements import unmet_by_task, unreachable_tier
+from stromboli.model.remedy import Why
 from stromboli.model.reservations import RoleOwner
 from stromboli.model.status import Status
 
@@ -36,13 +37,10 @@ if TYPE_CHECKING:
     from stromboli.engine.plugin import Promise
     from stromboli.engine.plugin_failures import Failure
     from stromboli.engine.session import Session
-    from stromboli.engine.unmet_requirements import Unmet
     from stromboli.model.job import Job, JobId
-    from stromboli.model.remedy import Remedy
     from stromboli.model.task import Task
 
 
-_UNMET = "Unmet requirement"
 SHOWN_NODES = 5
 """Nodes or jobs that a message names."""
 
@@ -179,24 +177,14 @@ def _unmet_requirement(session: Session, job: Job) -> Diagnosis | None:
         or unreachable_tier(session, job)
     )
     if unmet is not None:
-        return _requirement(unmet.requirement, unmet.message, unmet.remedy)
+        return refusal_diagnosis("requirements", unmet)
     for task, verdict in session.attempts.verdicts.get(job, {}).items():
-        if verdict.requirement:
-            return _requirement(verdict.requirement, verdict.message, verdict.remedy, task)
+        if verdict.unmet and verdict.why is not None:
+            return refusal_diagnosis("requirements", verdict.why, task)
     return None
 
 
-def _requirement(requirement: str, text: str, remedy: Remedy, task: Task | None = None) -> Diagnosis:
-    reason = f"{_UNMET}: {requirement}"
-
-    def measure() -> Diagnosis:
-        about = f"{task.name}: {text}" if task is not None else text
-        return Diagnosis("requirements", reason, about, remedy.current_text(task))
-
-    return Diagnosis("requirements", reason, text, remedy.steady_text(task), measure=measure)
-
-
-def _unmet_before_the_queue(session: Session, job: Job) -> Unmet | None:
+def _unmet_before_the_queue(session: Session, job: Job) -> Why | None:
     """Of a pod that was not tried, as its job was not admitted: the queue's reason would mislead its owner."""
     task = first_waiting(job) if job.waits_for_queue else None
     return unmet_by_task(session, task) if task else None
@@ -229,13 +217,7 @@ def _objection(session: Session, job: Job) -> Diagnosis | None:
     text = session.objections.get(job)
     if text is None:
         return None
-    advice, reason = session.reports.advice.get(job), short_text(text)
-    if advice is None:
-        return Diagnosis("validity", reason, text)
-    measured = Diagnosis("validity", reason, text, advice.remedy.current_text())
-    return Diagnosis(
-        "validity", reason, advice.summary, advice.remedy.steady_text(), measure=lambda: measured
-    )
+    return refusal_diagnosis("validity", session.reports.advice.get(job) or Why(text))
 
 
 def _all_gated(job: Job) -> Diagnosis | None:
@@ -268,13 +250,18 @@ def _queue_closed(job: Job) -> Diagnosis | None:
 def _not_enqueued(session: Session, job: Job) -> Diagnosis | None:
     if not job.waits_for_queue:
         return None
-    refusal = next(reversed(session.reports.refusals.get(job, {}).values()), None)
-    message = refusal.message if refusal else "not admitted to its queue yet"
-    summary = f'not admitted to queue "{job.queue.name if job.queue else ""}"'
-    summary += f": {refusal.summary}" if refusal else ": a plugin rejected it without giving a reason"
-    reason, remedy = short_text(message), refusal.remedy if refusal else ""
-    measure = partial(_enqueue_numbers, session, job, Diagnosis("enqueue", reason, message, remedy))
-    return Diagnosis("enqueue", reason, summary, remedy, measure=measure)
+    refusals = session.reports.refusals.get(job, {})
+    why = next(reversed(refusals.values()), _UNEXPLAINED)
+    summary = f'not admitted to queue "{job.queue.name if job.queue else ""}": {why.summary}'
+    steady = refusal_diagnosis("enqueue", why._replace(summary=summary))
+    return replace(steady, measure=lambda: _enqueue_numbers(session, job, steady.measured()))
+
+
+_UNEXPLAINED = Why(
+    "not admitted to its queue yet",
+    summary="a plugin rejected it without giving a reason",
+    title="not admitted to its queue yet",
+)
 
 
 def _enqueue_numbers(session: Session, job: Job, refused: Diagnosis) -> Diagnosis:
@@ -318,8 +305,7 @@ def _too_few_pods(job: Job) -> Diagnosis | None:
     summary = f"it has fewer pods than the {job.minimum} that must start together"
     text = f"it has {len(job.tasks)} of the {job.minimum} pods that must start together"
     remedy = missing_pods_remedy(job, missing)
-    measured = Diagnosis("gang", "Pods missing", text, remedy.current_text())
-    return Diagnosis("gang", "Pods missing", summary, remedy.steady_text(), measure=lambda: measured)
+    return refusal_diagnosis("gang", Why(text, remedy, summary=summary, title="Pods missing"))
 
 
 def _not_placed(job: Job) -> Diagnosis:
@@ -368,10 +354,7 @@ def _some(known: tuple[str, ...]) -> str:
 def _held_back(session: Session, job: Job) -> Diagnosis | None:
     """There may be capacity for it, but it would delay jobs before it."""
     held = session.reports.held_back.get(job) or session.rules.held_back(job)
-    if held is None:
-        return None
-    measured = Diagnosis("backfill", "Held back", held.message, held.remedy)
-    return replace(measured, message=held.summary, measure=lambda: measured)
+    return refusal_diagnosis("backfill", held) if held is not None else None
 
 
 # -- jobs that were moved aside for a gang and wait for the pods that their controllers make anew

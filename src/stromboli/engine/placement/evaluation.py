@@ -390,7 +390,9 @@ class _ReasonCounts:
 
     def _count(self, check: Check, plugin: str, failed: Bools) -> None:
         if count := int(np.count_nonzero(failed)):
-            self._reasons.append(Reason(check.reason, count, plugin, check.curable, check.remedy))
+            self._reasons.append(
+                Reason(check.reason, count, plugin, check.curable, check.remedy, code=check.code)
+            )
         if not check.curable:
             self._hopeless |= failed
 

@@ -77,6 +77,8 @@ class _RefusalFields(NamedTuple):
     """The plugin that refuses, as in the configuration file."""
     remedy: Remedy = NO_REMEDY
     """What would help the task: a text, a function of the task that makes one, or a `Remedy`."""
+    code: str = ""
+    """One word for programs, such as `Cordoned`."""
 
 
 class Refusal(_RefusalFields):
@@ -90,10 +92,11 @@ class Refusal(_RefusalFields):
         curable: bool = False,
         plugin: str = "",
         remedy: RemedyText | Remedy = "",
+        code: str = "",
         *,
         way_out: RemedyText = "",
     ) -> Refusal:
-        return super().__new__(cls, reason, curable, plugin, remedy_of(remedy or way_out))
+        return super().__new__(cls, reason, curable, plugin, remedy_of(remedy or way_out), code)
 
 
 class _CheckFields(NamedTuple):
@@ -107,6 +110,8 @@ class _CheckFields(NamedTuple):
     """Where it passes now, if on some nodes it passes only once tasks have left; none: where it passes."""
     remedy: Remedy = NO_REMEDY
     """What would help the task: a text, a function of the task that makes one, or a `Remedy`."""
+    code: str = ""
+    """One word for programs, such as `Cordoned`."""
 
 
 class Check(_CheckFields):
@@ -121,12 +126,15 @@ class Check(_CheckFields):
         curable: bool = False,
         now: Column | None = None,
         remedy: RemedyText | Remedy = "",
+        code: str = "",
         *,
         way_out: RemedyText = "",
     ) -> Check:
-        return super().__new__(cls, passes, reason, curable, now, remedy_of(remedy or way_out))
+        return super().__new__(cls, passes, reason, curable, now, remedy_of(remedy or way_out), code)
 
 
+CORDONED, TAINTED, NOT_SELECTED = "Cordoned", "Tainted", "NotSelected"
+"""Codes of checks that fail for what a node says of itself: `stromboli explain` tries to change that."""
 _NO_MORE = Check(np.zeros(0, dtype=bool), "")
 """Marks the end of a filter's checks."""
 Version = Callable[["Task"], Any]

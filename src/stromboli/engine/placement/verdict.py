@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stromboli.api import names
-from stromboli.model.remedy import NO_REMEDY, Remedy, RemedyText, remedy_of
+from stromboli.model.remedy import NO_REMEDY, Remedy, RemedyText, Why
 
 if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Refusal
@@ -35,6 +35,8 @@ class Reason:
     """What would help the task."""
     dim: int | None = None
     """The resource of which the node has too little, if the engine's own fit test refused."""
+    code: str = ""
+    """One word for programs, if the plugin gave one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +47,21 @@ class Verdict:
     """The number of nodes that were evaluated."""
     reasons: tuple[Reason, ...] = ()
     """Why they refused; each node counts for its first reason."""
-    text: str = ""
-    """A sentence instead of counts; empty if there are counts."""
     hopeless: NDArray[np.bool_] | None = None
     """Nodes on which evicting would not help, by row."""
-    requirement: str = ""
-    """The requirement that cannot be met on any node, if that is why."""
-    remedy: Remedy = NO_REMEDY
-    """What would help the task, if the answer is a sentence."""
+    why: Why | None = None
+    """What refuses the task as a whole, instead of counts."""
+    unmet: bool = False
+    """Whether that is a requirement which cannot be met on any node."""
     dim: int | None = None
     """The resource that is short, if that is the answer."""
     hyper_node: str = ""
     """The HyperNode whose nodes were evaluated; empty if all nodes were."""
+
+    @property
+    def text(self) -> str:
+        """A sentence instead of counts; empty if there are counts."""
+        return self.why.message if self.why else ""
 
     @property
     def message(self) -> str:
@@ -75,7 +80,8 @@ class Verdict:
     @property
     def as_reasons(self) -> tuple[Reason, ...]:
         """The reasons of nodes, or the sentence as the only reason."""
-        return self.reasons or (Reason(self.text, 0, "", False, self.remedy, self.dim),)
+        why = self.why or Why("")
+        return self.reasons or (Reason(why.message, 0, "", False, why.remedy, self.dim, why.code),)
 
     def histogram(self) -> dict[str, int]:
         """Nodes per reason text."""
@@ -92,16 +98,16 @@ class Verdict:
 
 def verdict_everywhere(refusal: Refusal, nodes: int) -> Verdict:
     """The same refusal on every node."""
-    reason = Reason(refusal.reason, nodes, refusal.plugin, refusal.curable, refusal.remedy)
+    reason = Reason(refusal.reason, nodes, refusal.plugin, refusal.curable, refusal.remedy, code=refusal.code)
     hopeless = None if refusal.curable else np.ones(nodes, dtype=bool)
     return Verdict(nodes, (reason,), hopeless=hopeless)
 
 
 def verdict_text(text: str, remedy: RemedyText | Remedy = "") -> Verdict:
     """A verdict that is a plain sentence."""
-    return Verdict(text=text, remedy=remedy_of(remedy))
+    return Verdict(why=Why(text, remedy))
 
 
 def verdict_of(refused: Refused) -> Verdict:
     """Why a task was not moved onto the node that was chosen for it."""
-    return Verdict(text=refused.why, remedy=refused.remedy)
+    return Verdict(why=Why(refused.why, refused.remedy, refused.code))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from stromboli.api import names
 from stromboli.engine.pending_tasks import worth_going_on
 from stromboli.engine.placement.node_placement import Place
-from stromboli.engine.placement.verdict import Verdict, verdict_text
+from stromboli.engine.placement.verdict import Verdict
 from stromboli.engine.topology.topology_limits import requested_topology
+from stromboli.model.remedy import Why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,7 +59,11 @@ def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:
             session.journal.lift_gate(task)
         return False
     if task.role and task.role in session.attempts.failed_roles(sub_job):
-        session.explain(task, verdict_text(names.ROLE_ALREADY_FAILED.format(task=task.name, role=task.role)))
+        text, title = (
+            template.format(task=task.name, role=task.role)
+            for template in (names.ROLE_ALREADY_FAILED, names.ROLE_ALREADY_FAILED_TITLE)
+        )
+        session.explain(task, Verdict(why=Why(text, code="RoleAlreadyFailed", title=title)))
         return False
     return True
 

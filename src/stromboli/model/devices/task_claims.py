@@ -11,7 +11,7 @@ from stromboli.model.amounts import Amounts, shift
 from stromboli.model.devices.claim_plan import CREATE_CLASS
 from stromboli.model.devices.claim_use import DeviceAmounts, device_amounts
 from stromboli.model.devices.extended_resources import asked_resources, extended_requests
-from stromboli.model.remedy import Problem, Rank, Remedy
+from stromboli.model.remedy import Rank, Remedy, Why
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import DeviceClass, ResourceClaim
@@ -54,7 +54,7 @@ def extended_amounts(spec: PodSpec, served: Mapping[str, str]) -> DeviceAmounts:
     return device_amounts(ResourceClaimSpec(DeviceClaim(extended_requests(spec, resources, served).requests)))
 
 
-def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: Task) -> Problem | None:
+def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: Task) -> Why | None:
     """Why no node can accept a task because of its claims, in Kubernetes' wording."""
     for claim in task.claims:
         if problem := _lookup_problem(ledger, task, claim):
@@ -63,7 +63,7 @@ def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: T
         if problem := _use_problem(use, classes, task):
             return problem
     text = _container_problem(task.shape.spec)
-    return Problem(text) if text else None
+    return Why(text) if text else None
 
 
 def _container_problem(spec: PodSpec) -> str | None:
@@ -76,52 +76,52 @@ def _container_problem(spec: PodSpec) -> str | None:
     return None
 
 
-def _mistake(text: str, remedy: str) -> Problem:
-    return Problem(text, Remedy(remedy, rank=Rank.MISTAKE))
+def _mistake(text: str, remedy: str) -> Why:
+    return Why(text, Remedy(remedy, rank=Rank.MISTAKE))
 
 
-def _lookup_problem(ledger: DeviceLedger, task: Task, claim: PodClaim) -> Problem | None:
+def _lookup_problem(ledger: DeviceLedger, task: Task, claim: PodClaim) -> Why | None:
     """Why this task cannot use a claim on any node."""
     if not claim.claim:
         if claim.template:
             text = messages.NOT_CREATED.format(namespace=task.namespace, pod=task.name)
             return _mistake(text, _CREATE_TEMPLATE)
-        return Problem(messages.UNSUPPORTED.format(namespace=task.namespace, pod=task.name, name=claim.name))
+        return Why(messages.UNSUPPORTED.format(namespace=task.namespace, pod=task.name, name=claim.name))
     use = ledger.claims.get(f"{task.namespace}/{claim.claim}")
     if use is None or use.object is None:
         text = messages.NOT_FOUND.format(namespace=task.namespace, name=claim.claim)
         return _mistake(text, "create the ResourceClaim")
     if use.object.metadata.deletion_timestamp is not None:
-        return Problem(messages.BEING_DELETED.format(name=claim.claim))
+        return Why(messages.BEING_DELETED.format(name=claim.claim))
     if not claim.template or use.controller == task.uid or _is_of_group(use.object, task):
         return None
     group = _native_group(task)
     text = messages.OF_ANOTHER_GROUP if group else messages.OF_ANOTHER_POD
-    return Problem(text.format(namespace=task.namespace, name=claim.claim, pod=task.name, group=group))
+    return Why(text.format(namespace=task.namespace, name=claim.claim, pod=task.name, group=group))
 
 
-def _use_problem(use: ClaimUse, classes: dict[str, DeviceClass], task: Task) -> Problem | None:
+def _use_problem(use: ClaimUse, classes: dict[str, DeviceClass], task: Task) -> Why | None:
     if use.object is None:
         return None
     if use.allocation is None:
         return next(_request_problems(use.object, classes), None)
     reserved = use.object.status.reserved_for
     if len(reserved) >= MAX_CONSUMERS and consumer_uid(task, use) not in [each.uid for each in reserved]:
-        return Problem(messages.IN_USE, _SEPARATE_CLAIM)
+        return Why(messages.IN_USE, _SEPARATE_CLAIM)
     return None
 
 
-def _request_problems(claim: ResourceClaim, classes: dict[str, DeviceClass]) -> Iterator[Problem]:
+def _request_problems(claim: ResourceClaim, classes: dict[str, DeviceClass]) -> Iterator[Why]:
     """Check for requests of unknown kinds, and of classes that do not exist."""
     for request in claim.spec.devices.requests:
         asked = [(request.name, request.exactly.device_class_name)] if request.exactly else []
         asked += [(f"{request.name}/{sub.name}", sub.device_class_name) for sub in request.first_available]
         if not asked:
             text = messages.UNKNOWN_REQUEST
-            yield Problem(text.format(namespace=claim.namespace, name=claim.name, request=request.name))
+            yield Why(text.format(namespace=claim.namespace, name=claim.name, request=request.name))
         for name, class_name in asked:
             if not class_name:
-                yield Problem(messages.CLASS_UNNAMED.format(request=name))
+                yield Why(messages.CLASS_UNNAMED.format(request=name))
             elif class_name not in classes:
                 yield _mistake(messages.CLASS_MISSING.format(request=name, name=class_name), CREATE_CLASS)
 

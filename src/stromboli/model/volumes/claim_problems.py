@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.api.resources.quantity import format_bytes
-from stromboli.model.remedy import Problem, Remedy
+from stromboli.model.remedy import Remedy, Why
 from stromboli.model.volumes.claim_kind import kind_of
 from stromboli.model.volumes.task_volumes import claims_of_task
 from stromboli.model.volumes.volume_claims import binds_late, class_name, is_bound
@@ -25,7 +25,7 @@ CREATE_CLAIM = Remedy(
 """What helps where a claim, a volume or a class is missing: of a cluster from files, it may be missing only there."""
 
 
-def zone_problem(objects: LookupObjects, task: Task) -> Problem | None:
+def zone_problem(objects: LookupObjects, task: Task) -> Why | None:
     """Why the zones of a pod's volumes are unknown."""
     for reference in task.volume_claims:
         if not reference.ephemeral and (problem := _unknown_zone(objects, task.namespace, reference.name)):
@@ -33,9 +33,9 @@ def zone_problem(objects: LookupObjects, task: Task) -> Problem | None:
     return None
 
 
-def _unknown_zone(objects: LookupObjects, namespace: str, name: str) -> Problem | None:
+def _unknown_zone(objects: LookupObjects, namespace: str, name: str) -> Why | None:
     if not name:
-        return Problem(names.CLAIM_WITHOUT_NAME)
+        return Why(names.CLAIM_WITHOUT_NAME)
     claim = objects.claims.get(f"{namespace}/{name}")
     if claim is None:
         return _missing(names.CLAIM_NOT_FOUND, name)
@@ -49,17 +49,17 @@ def _unknown_zone(objects: LookupObjects, namespace: str, name: str) -> Problem 
     if storage_class is None:
         return _missing(names.STORAGE_CLASS_NOT_FOUND, name_of_class)
     if not storage_class.volume_binding_mode:
-        return Problem(names.CLASS_WITHOUT_BINDING_MODE.format(name=name_of_class))
+        return Why(names.CLASS_WITHOUT_BINDING_MODE.format(name=name_of_class))
     return None if binds_late(storage_class) else _unbound(objects, names.VOLUME_WITHOUT_NAME)
 
 
-def _missing(text: str, name: str) -> Problem:
-    return Problem(text.format(name=name), CREATE_CLAIM)
+def _missing(text: str, name: str) -> Why:
+    return Why(text.format(name=name), CREATE_CLAIM)
 
 
-def _unbound(objects: LookupObjects, text: str) -> Problem:
+def _unbound(objects: LookupObjects, text: str) -> Why:
     """A claim that is not bound, and that no node needs to be selected for."""
-    return Problem(text, Remedy(partial(_binding_remedy, objects)))
+    return Why(text, Remedy(partial(_binding_remedy, objects)))
 
 
 def _binding_remedy(objects: LookupObjects, task: Task) -> str:
@@ -88,24 +88,24 @@ def _binding_remedy(objects: LookupObjects, task: Task) -> str:
     return ""
 
 
-def binding_problem(objects: LookupObjects, task: Task) -> Problem | None:
+def binding_problem(objects: LookupObjects, task: Task) -> Why | None:
     """Why a pod's claims cannot be bound on any node."""
     claims: list[PersistentVolumeClaim] = []
     for reference in task.volume_claims:
         claim = objects.claims.get(f"{task.namespace}/{reference.name}")
         if claim is None:
             if reference.ephemeral:
-                return Problem(names.WAITING_FOR_EPHEMERAL_CLAIM.format(name=reference.name))
+                return Why(names.WAITING_FOR_EPHEMERAL_CLAIM.format(name=reference.name))
             return _missing(names.CLAIM_NOT_FOUND, reference.name)
         if problem := _unusable(task, claim, reference.ephemeral):
-            return Problem(problem)
+            return Why(problem)
         claims.append(claim)
     if any(_is_unbound_immediate(objects, claim) for claim in claims):
         return _unbound(objects, names.UNBOUND_IMMEDIATE_CLAIMS)
     return None
 
 
-def unbound_problem(objects: LookupObjects, task: Task) -> Problem | None:
+def unbound_problem(objects: LookupObjects, task: Task) -> Why | None:
     """Why a pod's claims are not all bound to volumes that exist."""
     problem = binding_problem(objects, task)
     if problem:

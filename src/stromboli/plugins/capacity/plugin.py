@@ -16,6 +16,7 @@ from stromboli.engine.queue_limits import (
     comes_closer,
     own_capability,
     refuse_for_quota,
+    too_little_quota,
 )
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
@@ -293,10 +294,8 @@ class Capacity(Plugin):
         return Vote.PERMIT
 
     def _refuse_for_devices(self, job: Job, queue: Queue, short: list[str]) -> None:
-        listed = ", ".join(names.INSUFFICIENT_IN_QUEUE.format(resource=name) for name in sorted(short))
-        text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
         remedy = f'wait for jobs of queue "{queue.name}" to end or raise its capability ({", ".join(short)})'
-        self.session.refuse(job, self.name, text, remedy)
+        self.session.refuse(job, self.name, too_little_quota(sorted(short), remedy))
 
     def job_enqueued(self, job: Job) -> None:
         resources, share = self._inqueue.admit(job), self._tree.of(job.queue)
@@ -387,13 +386,13 @@ class HierarchicalCapacity(Capacity):
         if fault is None:
             return None
         self.session.record_event(job, "gate:capacity", names.WARNING, names.EVENT_UNSCHEDULABLE, fault.text)
-        return Invalid(names.EVENT_UNSCHEDULABLE, fault.text, fault.remedy, fault.problem)
+        return Invalid(names.EVENT_UNSCHEDULABLE, fault.text, fault.remedy, fault.problem, fault.problem)
 
     def job_enqueueable(self, job: Job) -> Vote:
         invalid = self.job_valid(job)
         if invalid is None:
             return super().job_enqueueable(job)
-        self.session.leave_out(job, invalid.message, invalid.remedy, invalid.summary)
+        self.session.leave_out(job, invalid)
         return Vote.REJECT
 
     def _fault(self, job: Job) -> QueueFault | None:

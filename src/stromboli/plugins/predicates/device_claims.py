@@ -21,7 +21,7 @@ from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.devices.extended_resources import ExtendedRequests, asked_resources, extended_requests
 from stromboli.model.devices.task_claims import claim_problem, consumer, task_claims
 from stromboli.model.node_columns import Bools, Ints
-from stromboli.model.remedy import NO_REMEDY, Problem, Rank, Remedy
+from stromboli.model.remedy import NO_REMEDY, Rank, Remedy, Why
 from stromboli.model.status import Status
 from stromboli.plugins.predicates.device_remedies import OTHER_NODES, free_devices
 
@@ -54,6 +54,8 @@ MAX_SECONDS = 50
 """Maximum seconds of a search for devices on a node, even without a limit of the policy."""
 MAX_STEPS = 500_000
 """Maximum steps of all searches for devices in a cycle, a few seconds; remaining nodes follow in the next cycle."""
+CLAIM_ELSEWHERE = "ClaimElsewhere"
+"""Code of the check that fails where the allocated devices of a claim are out of reach."""
 MAX_ERRORS = 16
 """Maximum different errors that are reported of nodes; others are reported without their text."""
 
@@ -201,15 +203,15 @@ class DeviceColumn:
                 self._ever[row] = isinstance(answer, Solution)
         return np.asarray(self.later | (self._ever == 1))
 
-    def errors(self) -> Iterator[tuple[Problem, Bools]]:
+    def errors(self) -> Iterator[tuple[Why, Bools]]:
         """Checks for errors of classes, selectors or pools, and for nodes that were not evaluated."""
         if self.is_unfinished:
-            yield Problem(messages.NO_TIME), ~self._postponed
+            yield Why(messages.NO_TIME), ~self._postponed
         for error, _ in Counter(self._errors.values()).most_common(MAX_ERRORS):
             passing = np.ones(len(self.later), dtype=bool)
             passing[[row for row, other in self._errors.items() if other == error]] = False
             message, fix = error
-            yield Problem(message, Remedy(fix, rank=Rank.MISTAKE) if fix else NO_REMEDY), passing
+            yield Why(message, Remedy(fix, rank=Rank.MISTAKE) if fix else NO_REMEDY), passing
 
 
 _UNKNOWN = -1
@@ -291,10 +293,10 @@ class DeviceClaims:
         """Whether a task has claims, or extended resources that devices may serve."""
         return bool(task.claims) or bool(self._cluster.devices.extended and self._extended.asked(task))
 
-    def problem(self, task: Task) -> Problem | None:
+    def problem(self, task: Task) -> Why | None:
         """Why no node can accept a task because of its claims."""
         if self._cluster.devices.made_for(task):
-            return Problem(messages.STALE_EXTENDED_CLAIM)
+            return Why(messages.STALE_EXTENDED_CLAIM)
         return claim_problem(self._cluster.devices, self._cluster.objects.device_classes, task)
 
     def key(self, task: Task) -> Claims:
@@ -419,7 +421,7 @@ class ClaimFilter:
         for rows, contents in devices.variants(task, claims):
             column = devices.column(task, contents)
             for problem, passing in column.errors():
-                yield Check(nodes.pick(passing | ~rows), problem.text, remedy=problem.remedy)
+                yield Check(nodes.pick(passing | ~rows), problem.message, remedy=problem.remedy)
             ever, remedy = nodes.pick(column.ever() | ~rows), devices.remedy
             yield Check(ever, messages.CANNOT_ALLOCATE, remedy=remedy)
             later, now = nodes.pick(column.later | ~rows), nodes.pick(column.now | ~rows)
@@ -428,7 +430,7 @@ class ClaimFilter:
             usable = nodes.pick(devices.usable_on(claims.allocated))
             promised = any(claim.promised for claim in claims.allocated)
             now = np.zeros_like(usable) if promised else usable
-            yield Check(usable, messages.NOT_AVAILABLE, False, now, OTHER_NODES)
+            yield Check(usable, messages.NOT_AVAILABLE, False, now, OTHER_NODES, CLAIM_ELSEWHERE)
 
 
 # -- which extended resources of a task devices have to serve: on each node those that the node does not list

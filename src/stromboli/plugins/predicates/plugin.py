@@ -8,10 +8,18 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
-from stromboli.api import device_messages as messages
 from stromboli.api import names
 from stromboli.engine.decisions import ReleaseClaim
-from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes, NodeScore, Refusal
+from stromboli.engine.placement.node_functions import (
+    CORDONED,
+    NOT_SELECTED,
+    TAINTED,
+    Check,
+    NodeFilter,
+    Nodes,
+    NodeScore,
+    Refusal,
+)
 from stromboli.engine.placement.verdict import FIT
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
@@ -29,7 +37,7 @@ from stromboli.model.devices.task_claims import task_claims
 from stromboli.model.job import JobId
 from stromboli.model.ledgers import Grant
 from stromboli.model.node_columns import Node
-from stromboli.model.remedy import Problem
+from stromboli.model.remedy import Why
 from stromboli.model.requirements.placement_requirement import (
     NODE_FILTERS,
     RESOURCE_CLAIMS,
@@ -44,7 +52,7 @@ from stromboli.model.volumes.claim_kind import NO_VOLUMES, VolumeDemand
 from stromboli.model.volumes.claim_problems import binding_problem, zone_problem
 from stromboli.model.volumes.task_volumes import delayed_claims, volume_demand
 from stromboli.model.volumes.volume_grant import BIND_TIMEOUT, VolumeGrant
-from stromboli.plugins.predicates.device_claims import DeviceClaims
+from stromboli.plugins.predicates.device_claims import CLAIM_ELSEWHERE, DeviceClaims
 from stromboli.plugins.predicates.pod_count_filters import (
     invalid_term,
     pod_affinity,
@@ -201,19 +209,19 @@ class Predicates(Plugin):
             return None
         for filter, problem in self._problems(task):
             if problem:
-                text = names.PRE_PREDICATE_FAILED.format(plugin=filter, reasons=problem.text)
-                return Refusal(text, False, self.name, problem.remedy)
+                text = names.PRE_PREDICATE_FAILED.format(plugin=filter, reasons=problem.message)
+                return Refusal(text, False, self.name, problem.remedy, problem.code or filter)
         if by_shape:
             self._harmless.add(shape)
         return None
 
-    def _problems(self, task: Task) -> Iterator[tuple[str, Problem | None]]:
+    def _problems(self, task: Task) -> Iterator[tuple[str, Why | None]]:
         """Why a task is refused on all nodes, in the order of Volcano's checks (spec 04 1.2)."""
         enabled, objects, spec = self.arguments, self.session.cluster.objects, task.shape.spec
         if enabled.node_affinity and names_conflict(spec):
-            yield "NodeAffinity", Problem(names.AFFINITY_TERMS_CONFLICT)
+            yield "NodeAffinity", Why(names.AFFINITY_TERMS_CONFLICT)
         if enabled.pod_affinity and (problem := invalid_term(spec)):
-            yield "InterPodAffinity", Problem(names.TERM_UNREADABLE.format(problem=problem))
+            yield "InterPodAffinity", Why(names.TERM_UNREADABLE.format(problem=problem))
         if enabled.volume_zone:
             # quirk: spec 04 1.2, zones come first, so they report what binding would report better
             yield "VolumeZone", zone_problem(objects, task)
@@ -349,21 +357,24 @@ def cordon(task: Task, nodes: Nodes) -> Iterator[Check]:
     if not tolerates_cordon(task.shape.spec.tolerations):
         usable = ~nodes.pick(cordoned_nodes(nodes.columns))
         yield Check(
-            usable, names.NODE_UNSCHEDULABLE, remedy="uncordon one of the nodes: kubectl uncordon NODE"
+            usable,
+            names.NODE_UNSCHEDULABLE,
+            remedy="uncordon one of the nodes: kubectl uncordon NODE",
+            code=CORDONED,
         )
 
 
 def node_affinity(task: Task, nodes: Nodes) -> Iterator[Check]:
     """nodeSelector and required node affinity."""
     matching = nodes.pick(matching_nodes(nodes.columns, task.shape.spec))
-    yield Check(matching, names.NODE_AFFINITY_MISMATCH, remedy=selection_remedy)
+    yield Check(matching, names.NODE_AFFINITY_MISMATCH, remedy=selection_remedy, code=NOT_SELECTED)
 
 
 def taints(task: Task, nodes: Nodes) -> Iterator[Check]:
     """A taint repels pods that do not tolerate it."""
     tolerable = tolerable_nodes(nodes.columns, task.shape.spec.tolerations)
     remedy = partial(_taint_remedy, nodes.columns)
-    yield Check(nodes.pick(tolerable), names.UNTOLERATED_TAINT, remedy=remedy)
+    yield Check(nodes.pick(tolerable), names.UNTOLERATED_TAINT, remedy=remedy, code=TAINTED)
 
 
 def _taint_remedy(columns: Columns, task: Task) -> str:
@@ -490,5 +501,5 @@ def _unreachable(session: Session) -> Iterator[ClaimUse]:
     """Allocated claims that excluded nodes for a pod in this cycle."""
     for verdicts in session.attempts.verdicts.values():
         for task, verdict in verdicts.items():
-            if task.claims and any(reason.text == messages.NOT_AVAILABLE for reason in verdict.reasons):
+            if task.claims and any(reason.code == CLAIM_ELSEWHERE for reason in verdict.reasons):
                 yield from task_claims(session.cluster.devices, task)

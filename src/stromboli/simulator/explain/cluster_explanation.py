@@ -115,4 +115,4 @@ class ClusterExplainer:
 
 
 def _is_too_large(subject: JobExplanation) -> bool:
-    return subject.wait is not None and subject.wait.reason == LARGER_THAN_CLUSTER
+    return subject.wait is not None and subject.wait.code == LARGER_THAN_CLUSTER

@@ -10,6 +10,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.engine.explanation.quantities import NodeGroupNames
 from stromboli.engine.placement.node_fit import slots
+from stromboli.engine.placement.node_functions import CORDONED, NOT_SELECTED, TAINTED
 from stromboli.model.cluster import Cluster
 from stromboli.model.node_columns import Node
 from stromboli.simulator.count_sentences import counted
@@ -25,12 +26,12 @@ LONGEST_NAME = 200
 
 def use_more_nodes(trials: RemedyTrials) -> None:
     """Nodes that refuse the pods for what they say of themselves."""
-    reasons = trials.clues.reasons
-    if names.NODE_UNSCHEDULABLE in reasons:
+    codes = trials.clues.codes
+    if CORDONED in codes:
         _uncordon(trials)
-    if names.UNTOLERATED_TAINT in reasons:
+    if TAINTED in codes:
         _tolerate(trials)
-    if names.NODE_AFFINITY_MISMATCH in reasons:
+    if NOT_SELECTED in codes:
         text = "its pods have no nodeSelector or node affinity"
         change = pods_patch(
             trials.clues.tasks, {"spec": {"nodeSelector": None, "affinity": {"nodeAffinity": None}}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
@@ -64,15 +65,19 @@ def _objections(node: Node) -> list[str]:
             reasons.append(f"it is not ready: {condition.reason or condition.status}")
         elif condition.type in _PRESSURES and condition.status == "True":
             reasons.append(f"it reports {condition.type}")
-    taints = [taint for taint in _taints(node) if taint.rpartition(":")[2] in _KEEPS_OUT]
+    taints = _taints(node, _KEEPS_OUT)
     if taints:
         reasons.append(f"it accepts only pods that tolerate {', '.join(taints)}")
     return reasons
 
 
-def _taints(node: Node) -> list[str]:
-    taints = node.object.spec.taints if node.object else ()
-    return [f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in taints]
+def _taints(node: Node, effects: Collection[str] = ()) -> list[str]:
+    """Its taints, `key=value:effect`; only those of some effects, if any are given."""
+    return [
+        f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+        for taint in (node.object.spec.taints if node.object else ())
+        if not effects or taint.effect in effects
+    ]
 
 
 def _hyper_nodes(session: Session, node: Node) -> list[str]:

@@ -40,8 +40,8 @@ class WaitClues:
     idle: Ints
     usable: Bools
     holders: list[tuple[Job, list[Task]]] = field(default_factory=list)
-    reasons: set[str] = field(default_factory=set)
-    """All that nodes answered."""
+    codes: set[str] = field(default_factory=set)
+    """Of all reasons that nodes gave, as far as these have one."""
     promised: float | None = None
     """When the first of the jobs starts that were promised a start."""
     waits: Waits | None = None
@@ -68,8 +68,8 @@ def wait_clues(outcome: Outcome, job: Job, wait: Diagnosis) -> WaitClues:
         short=short,
         idle=session.cluster.columns.idle.copy(),
         usable=usable,
-        reasons={
-            reason.text for verdict in outcome.diagnoses.verdicts(job).values() for reason in verdict.reasons
+        codes={
+            reason.code for verdict in outcome.diagnoses.verdicts(job).values() for reason in verdict.reasons
         },
         waits=session.waits,
     )
