@@ -8,8 +8,9 @@ from rich.console import Console
 from stromboli.cli.explain.explanation_text import SubjectText
 from stromboli.cli.explain.leader_facts import add_leader_facts
 from stromboli.engine.explanation.diagnosis import Diagnosis
-from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStart
-from stromboli.simulator.explain.explanation_document import JobExplanation
+from stromboli.engine.plugin import Promise
+from stromboli.scheduler.explain.leader_answer import LeaderAnswer
+from stromboli.simulator.explain.explanation_document import Explanation, JobExplanation, as_builtins
 from stromboli.testing.world import World
 from tests.simulator.explain.explained_worlds import explain_job
 
@@ -34,7 +35,7 @@ def text_of(job: JobExplanation) -> str:
 
 def test_a_promised_start_is_told_before_the_forecast() -> None:
     job = waiting_job()
-    add_leader_facts(job, answer(promise=PromisedStart(AT_ONE, ("n1",), ("default/long",))))
+    add_leader_facts(job, answer(promise=Promise(AT_ONE, ("n1",), ("default/long",))))
     lines = [line.strip() for line in text_of(job).splitlines()]
     place = lines.index("Expected start")
     assert lines[place + 1] == "The leader reserved a start by 2026-11-01T13:00:00Z."
@@ -43,9 +44,10 @@ def test_a_promised_start_is_told_before_the_forecast() -> None:
 
 def test_the_room_of_jobs_over_their_limits_has_no_time() -> None:
     job = waiting_job()
-    add_leader_facts(job, answer(promise=PromisedStart(AT_ONE, ("n1",), ("default/long",), overdue=True)))
-    assert job.promise is not None
-    assert (job.promise.start, job.promise.overdue) == (None, True)
+    add_leader_facts(job, answer(promise=Promise(AT_ONE, ("n1",), ("default/long",), overdue=True)))
+    promise = as_builtins(Explanation(subjects=[job]))["subjects"][0]["promise"]
+    assert list(promise) == ["text", "start", "nodes", "after", "overdue"]
+    assert (promise["start"], promise["after"], promise["overdue"]) == (None, ["default/long"], True)
     assert "over their time limits" in text_of(job)
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from msgspec import Struct
+
 from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.points import (
     Point,
@@ -91,14 +93,13 @@ class HeldBack(Why):
         return super().__new__(cls, message, remedy or way_out, "HeldBack", summary, "Held back")
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """When a job that waits for room starts at the latest, and what for it waits."""
+class Promise(Struct, frozen=True, omit_defaults=True):
+    """When a job that waits for capacity starts at the latest, and what for it waits; the leader reports it so."""
 
     start: float
     """When it starts at the latest, in seconds since 1970, if all others keep to their time limits."""
-    nodes: tuple[str, ...]
-    """The nodes on which room is reserved for it."""
+    nodes: tuple[str, ...] = ()
+    """The nodes on which capacity is reserved for it."""
     after: tuple[str, ...] = ()
     """The jobs that are expected to end there before, by their keys; the first to end first."""
     overdue: bool = False

@@ -98,10 +98,9 @@ class SubjectText:
         self._print_room(job)
         self._print_holders(job)
         self._print_remedies(job)
-        starts = [start for start in (job.promise, job.forecast) if start is not None]
-        if starts:
+        if job.starts:
             self._title("Expected start")
-        for start in starts:
+        for start in job.starts:
             self._line(f"  {start.text}")
             if start.after:
                 verb = "ends" if len(start.after) == 1 else "end"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.engine.explanation.quantities import time_text
-from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStart
-from stromboli.simulator.explain.explanation_document import JobExplanation, StartPromise, Subject
+from stromboli.scheduler.explain.leader_answer import LeaderAnswer
+from stromboli.simulator.explain.explanation_document import JobExplanation, Subject
 
 
 def add_leader_facts(subject: Subject, answer: LeaderAnswer) -> None:
@@ -17,22 +17,8 @@ def add_leader_facts(subject: Subject, answer: LeaderAnswer) -> None:
     if answer.lost:
         subject.notes.append(f"The leader's last cycle failed: {shown(answer.lost)}")
     if isinstance(subject, JobExplanation) and subject.state in ("waits", "starts"):
-        subject.promise = _promise(answer.promise) if answer.promise is not None else None
+        subject.promise = answer.promise
         _add_other_cause(subject, answer)
-
-
-def _promise(promised: PromisedStart) -> StartPromise:
-    start = time_text(promised.start)
-    text = f"The leader reserved a start by {start}."
-    if promised.overdue:
-        text = "The leader reserved the capacity of jobs over their time limits for it; they may end at any time."
-    return StartPromise(
-        text,
-        None if promised.overdue else start,
-        list(promised.nodes),
-        list(promised.after),
-        promised.overdue,
-    )
 
 
 def _add_other_cause(job: JobExplanation, answer: LeaderAnswer) -> None:

@@ -6,18 +6,7 @@ from msgspec import Struct, field
 
 from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.explanation.event_history import History
-
-
-class PromisedStart(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """When a job starts at the latest, as backfill has promised."""
-
-    start: float
-    """In seconds since 1970."""
-    nodes: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    """The jobs that are expected to end before, by `namespace/name`."""
-    overdue: bool = False
-    """Whether it waits for jobs that are over their time limit."""
+from stromboli.engine.plugin import Promise
 
 
 class LeaderAnswer(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -43,7 +32,7 @@ class LeaderAnswer(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Why the job waits; none if it does not."""
     pod: str = ""
     """Of a pod that waits: why, in a sentence."""
-    promise: PromisedStart | None = None
+    promise: Promise | None = None
     remembered: dict[str, dict[str, str]] = {}
     """What plugins remember of it, by plugin."""
     history: History = field(default_factory=History)

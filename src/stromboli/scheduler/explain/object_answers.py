@@ -11,10 +11,11 @@ from stromboli.engine.explanation.diagnosis import waits
 from stromboli.engine.explanation.event_history import History
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import VOLCANO_GROUP, Job, JobId
-from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStart
+from stromboli.scheduler.explain.leader_answer import LeaderAnswer
 
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
+    from stromboli.engine.plugin import Promise
     from stromboli.model.cluster import Cluster
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
@@ -129,14 +130,14 @@ def _is_owned(job: Job, name: str) -> bool:
     )
 
 
-def _promise(outcome: Outcome, job: Job) -> PromisedStart | None:
+def _promise(outcome: Outcome, job: Job) -> Promise | None:
     if outcome.lost is not None:
         return None
     with outcome.session.reporting():
         promise = outcome.session.rules.promised(job)
         if promise is not None:
             nodes, after = promise.nodes[:MAX_PROMISED_NAMES], promise.after[:MAX_PROMISED_NAMES]
-            return PromisedStart(promise.start, nodes, after, promise.overdue)
+            return replace(promise, nodes=nodes, after=after)
     return None
 
 

@@ -12,6 +12,8 @@ from msgspec import Struct, field
 
 from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.explanation.event_history import History
+from stromboli.engine.explanation.quantities import time_text
+from stromboli.engine.plugin import Promise
 
 SCHEMA = 1
 Resources = dict[str, str]
@@ -136,18 +138,6 @@ class StartForecast(Struct):
     not_before: str | None = None
 
 
-class StartPromise(Struct):
-    """When it starts at the latest, as the leader has promised."""
-
-    text: str
-    start: str | None = None
-    nodes: list[str] = []
-    after: list[str] = []
-    """The jobs that are expected to end before."""
-    overdue: bool = False
-    """Whether it waits for jobs that are over their time limits."""
-
-
 class PodPlace(Struct):
     """Pods of a job on a node."""
 
@@ -194,7 +184,7 @@ class JobExplanation(SubjectBase, kw_only=True, tag="job", tag_field="subject"):
     untried: int = 0
     """What could have been tried too, had there been time."""
     forecast: StartForecast | None = None
-    promise: StartPromise | None = None
+    promise: Promise | None = None
     """From the leader alone."""
     places: list[PodPlace] = []
     since: str | None = None
@@ -203,6 +193,12 @@ class JobExplanation(SubjectBase, kw_only=True, tag="job", tag_field="subject"):
     """The pod that was asked about, if one was."""
     pod_text: str = ""
     """Of that pod: why it waits, or where it runs."""
+
+    @property
+    def starts(self) -> list[StartForecast]:
+        """The start that the leader promised, and the forecast, as far as they are known."""
+        starts = [] if self.promise is None else [promised_start(self.promise)]
+        return starts if self.forecast is None else [*starts, self.forecast]
 
 
 class WaitingJob(Struct):
@@ -302,7 +298,24 @@ def as_builtins(explanation: Explanation) -> dict[str, Any]:
     for subject, plain in zip(explanation.subjects, document["subjects"], strict=True):
         if isinstance(subject, JobExplanation) and subject.wait is not None:
             plain["wait"] = _wait_document(subject.wait)
+        if isinstance(subject, JobExplanation) and subject.promise is not None:
+            plain["promise"] = _promise_document(subject.promise)
     return document
+
+
+def promised_start(promise: Promise) -> StartForecast:
+    """A promise of the leader in words."""
+    start = time_text(promise.start)
+    text = f"The leader reserved a start by {start}."
+    if promise.overdue:
+        text = "The leader reserved the capacity of jobs over their time limits for it; they may end at any time."
+    return StartForecast(text, None if promise.overdue else start, None, [*promise.nodes], [*promise.after])
+
+
+def _promise_document(promise: Promise) -> dict[str, Any]:
+    start = promised_start(promise)
+    keys = ("text", "start", "nodes", "after")
+    return {**{key: getattr(start, key) for key in keys}, "overdue": promise.overdue}
 
 
 def _wait_document(wait: Diagnosis) -> dict[str, Any]:

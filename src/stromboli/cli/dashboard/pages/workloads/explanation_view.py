@@ -205,9 +205,8 @@ class ExplanationMarkup:
         return element("span", *parts)
 
     def _when(self, job: JobExplanation) -> Markup:
-        starts = [start for start in (job.promise, job.forecast) if start is not None]
         said = []
-        for start in starts:
+        for start in job.starts:
             said.append(element("span", short_text(start.text, 600)))
             if start.after:
                 said.append(
