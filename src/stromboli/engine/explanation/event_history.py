@@ -24,13 +24,13 @@ MOMENT = 60
 Source = Literal["objects", "events", "leader"]
 
 
-class HistoryEntry(Struct, kw_only=True, omit_defaults=True):
+class HistoryEntry(Struct, kw_only=True, omit_defaults=True, gc=False):
     """Something that happened at a moment."""
 
     time: str
     """RFC 3339 in UTC; empty if nobody knows."""
     kind: str
-    """`created`, `let-in`, `condition`, `scheduled`, `started`, `evicted`, `moved`, `event`; others may be added."""
+    """`created`, `condition`, `scheduled`, `started`, `event`, or a `DecisionKind`; others may be added."""
     text: str
     count: int = 1
     """How often, or for how many pods."""
@@ -41,6 +41,8 @@ class HistoryEntry(Struct, kw_only=True, omit_defaults=True):
     chosen_by: str = ""
     """The plugins that chose it: `tier 1 (priority, gang)`."""
     source: Source = "objects"
+    repeats: int = 1
+    """How often it was decided in a row, while a leader remembers it; the text says so once it is read."""
 
 
 class History(Struct, kw_only=True, omit_defaults=True):

@@ -7,10 +7,10 @@ all of them together grow too large, first the one that has had no entry for lon
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stromboli.api import names
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
 
 
-EntryKind = Literal[
+DecisionKind = Literal[
     "let-in",
     "gate-removed",
     "waits",
@@ -50,29 +50,6 @@ EntryKind = Literal[
     "policy",
 ]
 """`room-made`: others were evicted for this job. `policy`: another policy was read, which concerns all jobs."""
-
-
-class DecisionEntry(Struct, frozen=True, gc=False):
-    """What is remembered of it."""
-
-    time: float
-    """In seconds since 1970."""
-    kind: EntryKind
-    text: str = ""
-    """Of waiting what holds the job, of an eviction the whole reason, of a failure why."""
-    action: str = ""
-    """Of an eviction: the action that decided it."""
-    beneficiary: str = ""
-    """The job for which capacity was freed, as `namespace/name`."""
-    chosen_by: str = ""
-    """The plugins that chose the victims."""
-    pods: int = 0
-    """How many pods it is about; a few of them are named."""
-    pod_names: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-    """A few of the nodes of these pods."""
-    count: int = 1
-    """How often it happened in a row."""
 
 
 MAX_JOBS = 20_000
@@ -132,16 +109,14 @@ class DecisionHistory:
     def _history(self, record: HistoryRecord | None) -> History:
         if record is None:
             return History()
-        return History(
-            entries=[_history_entry(entry) for entry in record.ring.entries], dropped=record.ring.dropped
-        )
+        return History(entries=[_told(entry) for entry in record.ring.entries], dropped=record.ring.dropped)
 
     # -- feeding
 
     def note_decisions(self, cluster: Cluster, decisions: Sequence[Decision], now: float) -> None:
         """Decisions were handed over."""
         self._since = self._since or now
-        bound: dict[Job, list[PodDecision]] = {}
+        bound: dict[Job, list[Bind]] = {}
         released: dict[Job, list[PodDecision]] = {}
         evicted: dict[_Eviction, list[Evict]] = {}
         for decision in decisions:
@@ -159,11 +134,13 @@ class DecisionHistory:
                     id = JobId(KIND, decision.namespace, decision.name)
                     self._note_phase(cluster.jobs.get(id), names.GROUP_SCHEDULED, now)
                 case Event() if decision.reason in _POLICY_EVENTS:
-                    self._policies.add(DecisionEntry(now, "policy", _POLICY_EVENTS[decision.reason]))
+                    self._policies.add(_entry(now, "policy", _POLICY_EVENTS[decision.reason]))
         for job, binds in bound.items():
-            self._add(job, _entry(now, "bound", binds))
+            text = f"{_pods(binds)} bound to {_nodes(binds)}"
+            self._add(job, _entry(now, "bound", text, count=len(binds)))
         for job, removals in released.items():
-            self._add(job, _entry(now, "gate-removed", removals))
+            text = f"queue scheduling gate removed from {_pods(removals)}"
+            self._add(job, _entry(now, "gate-removed", text, count=len(removals)))
         self._note_evictions(cluster, evicted, now)
 
     def _note_phase(self, job: Job | None, phase: str, now: float) -> None:
@@ -173,22 +150,27 @@ class DecisionHistory:
         shown = job.group.status.phase if job.group is not None else ""
         before, record.phase = record.phase or shown or names.GROUP_PENDING, phase
         if before != phase:
-            kind: EntryKind = "let-in" if phase == names.GROUP_INQUEUE else "phase"
-            self._add(job, DecisionEntry(now, kind, phase))
+            let_in = phase == names.GROUP_INQUEUE
+            text = "admitted to its queue" if let_in else f"its PodGroup changed to {phase}"
+            self._add(job, _entry(now, "let-in" if let_in else "phase", text))
 
     def _note_evictions(self, cluster: Cluster, evicted: Mapping[_Eviction, list[Evict]], now: float) -> None:
         freed: Counter[tuple[str, str, str]] = Counter()
         for (job, action, beneficiary, chosen_by), victims in evicted.items():
-            kind: EntryKind = "moved" if all(victim.destination for victim in victims) else "evicted"
-            entry = _entry(now, kind, victims, victims[0].reason)
+            moved = all(victim.destination for victim in victims)
+            gone = f"{_pods(victims)} {'moved away' if moved else 'evicted'} from {_nodes(victims)}"
+            text = f"{gone}: {victims[0].reason[:MAX_TEXT]}"
+            entry = _entry(now, "moved" if moved else "evicted", text, len(victims))
             about = {"action": action, "beneficiary": beneficiary, "chosen_by": chosen_by}
             self._add(job, replace(entry, **about))
             if beneficiary and beneficiary != job.key:
                 freed[action, beneficiary, chosen_by] += len(victims)
         for (action, beneficiary, chosen_by), pods in freed.items():
             if (gainer := _job_of_key(cluster, beneficiary)) is not None:
-                about = {"action": action, "chosen_by": chosen_by}
-                self._add(gainer, replace(DecisionEntry(now, "room-made", pods=pods), **about))
+                by = f"{action}, chosen by {chosen_by}" if chosen_by else action
+                text = f"{_plural('pod', pods)} of other jobs evicted for it by {by}"
+                entry = _entry(now, "room-made", text, count=pods)
+                self._add(gainer, replace(entry, action=action, chosen_by=chosen_by))
 
     def note_outcome(self, outcome: Outcome) -> None:
         """A cycle reported why jobs wait: note the jobs for which that is new."""
@@ -203,14 +185,18 @@ class DecisionHistory:
             cause = outcome.diagnoses.of(job)
             if cause is not None:
                 promised = cause.gate == "backfill" and rules.promised(job) is not None
-                kind: EntryKind = "promised" if promised else "waits"
-                self._add(job, DecisionEntry(now, kind, cause.message[:MAX_TEXT]))
+                text = f"{'start reserved' if promised else 'waits'}: {cause.message[:MAX_TEXT]}"
+                self._add(job, _entry(now, "promised" if promised else "waits", text))
         self.sweep(cluster, now)
 
     def note_failure(self, job: Job, decision: Bind | Evict, why: str, now: float) -> None:
         """A bind or an eviction failed."""
-        kind: EntryKind = "bind-failed" if isinstance(decision, Bind) else "eviction-failed"
-        self._add(job, _entry(now, kind, (decision,), why))
+        pods, node, text = _pods((decision,)), _nodes((decision,)), why[:MAX_TEXT]
+        if isinstance(decision, Bind):
+            entry = _entry(now, "bind-failed", f"binding {pods} to {node} failed: {text}")
+        else:
+            entry = _entry(now, "eviction-failed", f"evicting {pods} from {node} failed: {text}")
+        self._add(job, entry)
 
     # -- bounds
 
@@ -226,7 +212,7 @@ class DecisionHistory:
         record.uid = record.uid or uid
         return record
 
-    def _add(self, job: Job, entry: DecisionEntry) -> None:
+    def _add(self, job: Job, entry: HistoryEntry) -> None:
         record = self._record(job)
         record.gone_at = None
         self._bytes += record.add(entry)
@@ -278,17 +264,22 @@ def _job_of(cluster: Cluster, decision: PodDecision) -> Job | None:
     return task.job if task is not None else None
 
 
-def _entry(now: float, kind: EntryKind, decisions: Sequence[PodDecision], text: str = "") -> DecisionEntry:
-    """An entry about pods, of which a few are named."""
-    pods = tuple(decision.name for decision in decisions[:MAX_NAMES])
-    return DecisionEntry(
-        now, kind, text[:MAX_TEXT], pods=len(decisions), pod_names=pods, nodes=_nodes(decisions)
-    )
+def _entry(now: float, kind: DecisionKind, text: str, count: int = 1) -> HistoryEntry:
+    return HistoryEntry(time=_moment(now), kind=kind, text=text, count=count, source="leader")
 
 
-def _nodes(decisions: Iterable[PodDecision]) -> tuple[str, ...]:
-    nodes = dict.fromkeys(decision.node for decision in decisions if isinstance(decision, Bind | Evict))
-    return tuple(nodes)[:MAX_NAMES]
+@lru_cache(8)
+def _moment(now: float) -> str:
+    """The same for all decisions of a cycle."""
+    return time_text(now)
+
+
+def _told(entry: HistoryEntry) -> HistoryEntry:
+    """An entry as it is read: with the number of times in its text."""
+    if entry.repeats == 1:
+        return entry
+    text = f"{entry.text} ({entry.repeats} times)"
+    return replace(entry, text=text, count=max(entry.count, entry.repeats), repeats=1)
 
 
 def _job_of_key(cluster: Cluster, key: str) -> Job | None:
@@ -308,7 +299,7 @@ MAX_TEXT = 1024
 """Characters of a text of an entry."""
 MAX_NAMES = 8
 """Pods or nodes that an entry names."""
-_OVERHEAD = 300
+_OVERHEAD = 330
 """Bytes of an entry besides its texts, roughly."""
 
 
@@ -320,7 +311,7 @@ class HistoryRecord:
     def __init__(self, uid: str = "") -> None:
         self.uid = uid
         """Of its group: another one of the same name has another history."""
-        self.ring: DecisionRing[DecisionEntry] = DecisionRing(entry_bytes, _repeated)
+        self.ring: DecisionRing[HistoryEntry] = DecisionRing(entry_bytes, _repeated)
         self.phase = ""
         """The phase that was noted last."""
         self.gone_at: float | None = None
@@ -330,75 +321,40 @@ class HistoryRecord:
     def bytes(self) -> int:
         return self.ring.bytes
 
-    def add(self, entry: DecisionEntry) -> int:
+    def add(self, entry: HistoryEntry) -> int:
         """Add an entry; by how many bytes the record grows, which may be less than nothing."""
         return self.ring.add(entry, RingBounds(MAX_JOB_ENTRIES, MAX_JOB_BYTES))
 
 
-def entry_bytes(entry: DecisionEntry) -> int:
+def entry_bytes(entry: HistoryEntry) -> int:
     """What an entry takes, roughly."""
-    texts = (entry.text, entry.action, entry.beneficiary, entry.chosen_by)
-    named = (*entry.pod_names, *entry.nodes)
-    return _OVERHEAD + 2 * sum(map(len, texts)) + sum(len(name) + 60 for name in named)
+    return _OVERHEAD + 2 * sum(map(len, (entry.text, entry.action, entry.beneficiary, entry.chosen_by)))
 
 
-def _repeated(last: DecisionEntry, entry: DecisionEntry) -> DecisionEntry | None:
+def _repeated(last: HistoryEntry, entry: HistoryEntry) -> HistoryEntry | None:
     """The last entry, counted once more if the new one says the same; else none."""
     same = (
         last.kind == entry.kind
         and last.text == entry.text
         and last.action == entry.action
         and last.beneficiary == entry.beneficiary
-        and last.pod_names == entry.pod_names
-        and last.nodes == entry.nodes
-        and last.pods == entry.pods
+        and last.count == entry.count
     )
-    return replace(last, count=last.count + 1) if same else None
+    return replace(last, repeats=last.repeats + 1) if same else None
 
 
-# -- entries in words
+# -- decisions in words
 
 
-def _history_entry(entry: DecisionEntry) -> HistoryEntry:
-    """An entry in words."""
-    return HistoryEntry(
-        time=time_text(entry.time),
-        kind=entry.kind,
-        text=_entry_text(entry),
-        count=max(entry.count, entry.pods),
-        action=entry.action,
-        beneficiary=entry.beneficiary,
-        chosen_by=entry.chosen_by,
-        source="leader",
-    )
+def _pods(decisions: Sequence[PodDecision]) -> str:
+    return _named("pod", len(decisions), [decision.name for decision in decisions[:MAX_NAMES]])
 
 
-def _entry_text(entry: DecisionEntry) -> str:
-    pods = _named("pod", entry.pods, entry.pod_names)
-    nodes = f"{', '.join(entry.nodes)}{' and others' if len(entry.nodes) < _least_nodes(entry) else ''}"
-    chosen_by = f", chosen by {entry.chosen_by}" if entry.chosen_by else ""
-    texts = {
-        "let-in": "admitted to its queue",
-        "gate-removed": f"queue scheduling gate removed from {pods}",
-        "waits": f"waits: {entry.text}",
-        "promised": f"start reserved: {entry.text}",
-        "bound": f"{pods} bound to {nodes}",
-        "bind-failed": f"binding {pods} to {nodes} failed: {entry.text}",
-        "evicted": f"{pods} evicted from {nodes}: {entry.text}",
-        "moved": f"{pods} moved away from {nodes}: {entry.text}",
-        "eviction-failed": f"evicting {pods} from {nodes} failed: {entry.text}",
-        "room-made": f"{_plural('pod', entry.pods)} of other jobs evicted for it by {entry.action}{chosen_by}",
-        "phase": f"its PodGroup changed to {entry.text}",
-        "policy": entry.text,
-    }
-    times = f" ({entry.count} times)" if entry.count > 1 else ""
-    return texts[entry.kind] + times
-
-
-def _least_nodes(entry: DecisionEntry) -> int:
-    """As many nodes are named as there are, unless the list is full and there are more pods."""
-    full = len(entry.nodes) == len(entry.pod_names) < entry.pods
-    return len(entry.nodes) + full
+def _nodes(decisions: Sequence[Bind | Evict]) -> str:
+    """A few of the nodes; there are others only if the list is full and there are more pods."""
+    nodes = list(dict.fromkeys(decision.node for decision in decisions))[:MAX_NAMES]
+    others = len(nodes) == MAX_NAMES < len(decisions)
+    return ", ".join(nodes) + (" and others" if others else "")
 
 
 def _named(noun: str, count: int, names: Sequence[str]) -> str:
