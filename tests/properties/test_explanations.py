@@ -23,7 +23,11 @@ from stromboli.model.job import JobId
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD, Scheduler
 from stromboli.simulator.cluster_loading import Loaded
-from stromboli.simulator.explain.cluster_explanation import WITHOUT_REMEDIES, ClusterExplainer
+from stromboli.simulator.explain.cluster_explanation import (
+    WITHOUT_REMEDIES,
+    ClusterExplainer,
+    forecast_starts,
+)
 from stromboli.simulator.explain.explanation_document import (
     JobExplanation,
     ObjectChange,
@@ -31,7 +35,6 @@ from stromboli.simulator.explain.explanation_document import (
     StartForecast,
 )
 from stromboli.simulator.explain.remedy_search import search_remedies
-from stromboli.simulator.explain.start_forecast import forecast_starts
 from stromboli.simulator.explain.subject_lookup import Found
 from stromboli.simulator.explain.wait_clues import WaitClues, wait_clues
 from stromboli.simulator.rehearsal import Rehearsal

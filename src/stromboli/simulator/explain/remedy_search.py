@@ -2,23 +2,490 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from stromboli.api import names
+from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.catalog import Catalog
+from stromboli.engine.explanation.quantities import NodeGroupNames, quantities, time_text
+from stromboli.engine.explanation.queue_limit_hits import Hit
+from stromboli.engine.placement.node_fit import slots
+from stromboli.engine.placement.node_functions import CORDONED, NOT_SELECTED, TAINTED
+from stromboli.engine.plugin import DESERVED
+from stromboli.engine.queue_limits import own_capability
+from stromboli.model.amounts import Amounts, shift
+from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
+from stromboli.model.job import Job
+from stromboli.model.node_columns import Node
+from stromboli.model.queue import Queue
+from stromboli.model.status import Status
+from stromboli.model.task import Task
 from stromboli.policy.policy import Policy
+from stromboli.simulator.count_sentences import counted
+from stromboli.simulator.dangling_references import first_few
 from stromboli.simulator.explain.changed_cycles import StartTrials
-from stromboli.simulator.explain.job_remedies import (
-    lower_minimum,
-    lower_requests,
-    relax_topology,
-    remove_gates,
-    shorten_time,
-    start_with_one,
+from stromboli.simulator.explain.eviction_answers import BETWEEN_QUEUES, EVICTING, WITHIN_QUEUE
+from stromboli.simulator.explain.explanation_document import ObjectChange, Remedy
+from stromboli.simulator.explain.model_changes import as_manifest
+from stromboli.simulator.explain.remedy_trials import Remedies, RemedyTrials, listed, pods_patch
+from stromboli.simulator.explain.resource_holders import expected_end
+from stromboli.simulator.explain.smaller_requests import (
+    containers_with_less,
+    largest_request_with_room,
+    rounded_down,
 )
-from stromboli.simulator.explain.node_remedies import add_nodes, use_more_nodes
-from stromboli.simulator.explain.other_job_remedies import evict, let_others_end, raise_priority
-from stromboli.simulator.explain.queue_remedies import change_queue, open_queue, raise_queue_limits
-from stromboli.simulator.explain.remedy_trials import Remedies, RemedyTrials
 from stromboli.simulator.explain.wait_clues import WaitClues
+
+if TYPE_CHECKING:
+    from stromboli.model.dimensions import Dimensions
+
+
+# -- queues: open one, use another, raise what one may have
+
+
+MOST_QUEUES = 3
+HIGHEST_WEIGHT = 65535
+
+
+def open_queue(trials: RemedyTrials) -> None:
+    queue = trials.job.queue
+    if queue is None or queue.object is None or queue.open:
+        return
+    change = ObjectChange("patch", "Queue", [queue.name], patch={"status": {"state": "Open"}})
+    text = f'queue "{queue.name}" is opened'
+    trials.attempt(Remedy("open-queue", text, [change]), f'opening queue "{queue.name}" alone')
+
+
+def change_queue(trials: RemedyTrials) -> None:
+    job = trials.job
+    if job.native is not None or job.group is None:
+        return
+    before = f' instead of "{job.queue.name}"' if job.queue else ""
+    for queue in _other_queues(trials, job.queue)[:MOST_QUEUES]:
+        text = f'it is in queue "{queue.name}"{before}'
+        change = group_patch(job, {"spec": {"queue": queue.name}})
+        if trials.attempt(Remedy("queue", text, [change]), f'queue "{queue.name}"'):
+            return
+
+
+def _other_queues(trials: RemedyTrials, own: Queue | None) -> list[Queue]:
+    """Open queues without queues below them, those that use least of what is short first."""
+    queues, total = trials.cluster.queues.values(), trials.cluster.total
+    inner = {"root", *(queue.parent for queue in queues)}
+
+    def use(queue: Queue) -> tuple[float, str]:
+        return sum(
+            queue.held.get(dim, 0) / max(total.get(dim, 0), 1) for dim in trials.clues.short
+        ), queue.name
+
+    others = (queue for queue in queues if queue is not own and queue.open and queue.name not in inner)
+    return sorted(others, key=use)
+
+
+def raise_queue_limits(trials: RemedyTrials) -> None:
+    """The capability of the queue whose limit holds the job, else what it deserves, else its weight."""
+    for hit in trials.clues.hits:
+        if hit.limit.queue.object is not None:
+            _raise_limit(trials, hit)
+
+
+def _raise_limit(trials: RemedyTrials, hit: Hit) -> None:
+    queue, cluster = hit.limit.queue, trials.cluster
+    wanted = {dim: int(hit.held.get(dim, 0) + amount) for dim, amount in hit.asked.items()}
+    amounts = quantities(cluster, wanted)
+    if any(dim in own_capability(queue) for dim in wanted):
+        now = listed(quantities(cluster, {dim: hit.limit.most[dim] for dim in wanted}))
+        text = f'the capability of queue "{queue.name}" is {listed(amounts)} instead of {now}'
+        if trials.attempt(Remedy("capability", text, [_queue_patch(queue, {"capability": amounts})])):
+            return
+    if queue.deserved:
+        text = f'queue "{queue.name}" deserves {listed(amounts)}'
+        trials.attempt(Remedy("deserved", text, [_queue_patch(queue, {"deserved": amounts})]))
+    elif hit.limit.code == DESERVED and (weight := _weight_for(trials, queue, wanted)):
+        text = f'the weight of queue "{queue.name}" is {weight} instead of {queue.weight}'
+        remedy = Remedy("weight", text, [_queue_patch(queue, {"weight": weight})])
+        trials.attempt(remedy, f'a larger weight of queue "{queue.name}"')
+
+
+def _queue_patch(queue: Queue, spec: dict[str, object]) -> ObjectChange:
+    return ObjectChange("patch", "Queue", [queue.name], patch={"spec": spec})
+
+
+def _weight_for(trials: RemedyTrials, queue: Queue, wanted: dict[int, int]) -> int:
+    """By its part of all weights, so that its part of the cluster would be enough; 0 if all of it is not."""
+    queues, total = trials.cluster.queues.values(), trials.cluster.total
+    others = sum(each.weight for each in queues if each is not queue and each.jobs)
+    share = max(amount / max(total.get(dim, 0), 1) for dim, amount in wanted.items())
+    if share > 1:
+        return 0
+    if share == 1:
+        return HIGHEST_WEIGHT
+    return min(HIGHEST_WEIGHT, int(share / (1 - share) * max(others, 1)) + 1)
+
+
+# -- the job itself: a smaller minimum, smaller requests, a wider topology, no scheduling gates
+
+
+LARGER_MINIMA = 2
+"""Trials of a larger minimum than one with which a job starts."""
+
+
+def remove_gates(trials: RemedyTrials) -> None:
+    gated = [task for task in trials.job.by_status[Status.PENDING] if task.gates]
+    if not gated:
+        return
+    gates = sorted({gate for task in gated for gate in task.gates})
+    text = f"the scheduling gates of its pods are removed ({first_few(gates)})"
+    change = pods_patch(gated, {"spec": {"schedulingGates": []}})
+    trials.attempt(Remedy("scheduling-gates", text, [change]), "removing its scheduling gates alone")
+
+
+def lower_minimum(trials: RemedyTrials) -> None:
+    """The largest minimum with which it starts, as far as few trials tell; none if no pod has room as it is."""
+    job = trials.job
+    likely = min(job.ready_count + trials.pods_with_room(), len(job.tasks), job.minimum - 1)
+    too_many = likely + 1
+    for minimum in dict.fromkeys((likely, likely * 3 // 4, likely // 2)):
+        if minimum >= 1 and _start_with(trials, minimum):
+            _raise_minimum(trials, minimum, too_many)
+            return
+        too_many = minimum
+
+
+def _raise_minimum(trials: RemedyTrials, enough: int, too_many: int) -> None:
+    """Put a larger minimum that helps too in the place of the last remedy, in few trials."""
+    helpful = trials.remedies.helpful
+    for _ in range(LARGER_MINIMA):
+        middle = (enough + too_many) // 2
+        if middle == enough or trials.exhausted:
+            return
+        if _start_with(trials, middle):
+            del helpful[-2]
+            enough = middle
+        else:
+            too_many = middle
+
+
+def start_with_one(trials: RemedyTrials) -> None:
+    """A job that could start with any of its pods may come before others who have their room."""
+    found = any(remedy.kind == "minimum" for remedy in trials.remedies.helpful)
+    if not found and trials.job.minimum > 1 and not _start_with(trials, 1) and not trials.exhausted:
+        trials.remedies.in_vain.append("a smaller minimum")
+
+
+def _start_with(trials: RemedyTrials, minimum: int) -> bool:
+    job = trials.job
+    if job.native is not None or job.group is None:
+        return False
+    text = f"minMember is {minimum} instead of {job.minimum}"
+    return trials.attempt(Remedy("minimum", text, [fewer_at_once(trials.cluster, job, minimum)]))
+
+
+def lower_requests(trials: RemedyTrials) -> None:
+    """The largest requests with which it starts, as far as few trials tell."""
+    clues, cluster = trials.clues, trials.cluster
+    asked = {dim: max(int(task.request.get(dim, 0)) for task in clues.tasks) for dim in clues.short}
+    room = {dim: largest_request_with_room(clues, dim) for dim, amount in asked.items() if amount > 0}
+    for part in (1.0, 0.5, 0.25):
+        most = {dim: rounded_down(dim, int(amount * part)) for dim, amount in room.items()}
+        most = {dim: amount for dim, amount in most.items() if 0 < amount < asked[dim]}
+        changes = _pods_with_less(trials, most) if most else []
+        if not changes:
+            continue
+        less = listed(quantities(cluster, most))
+        now = listed(quantities(cluster, {dim: asked[dim] for dim in most}))
+        each = "each pod requests" if len(clues.tasks) > 1 else "its pod requests"
+        changes += group_with_less(cluster.dims, trials.job, asked, most)
+        text = f"{each} {less} instead of {now}"
+        if trials.attempt(Remedy("requests", text, changes), f"requests of {less}"):
+            return
+
+
+def _pods_with_less(trials: RemedyTrials, most: dict[int, int]) -> list[ObjectChange]:
+    """None of the pods asks for more than this; empty if some cannot be changed so easily."""
+    changes = []
+    for tasks in trials.tasks_by_shape():
+        if all(tasks[0].request.get(dim, 0) <= amount for dim, amount in most.items()):
+            continue
+        containers = containers_with_less(trials.cluster.dims, tasks[0].shape, most)
+        if containers is None:
+            return []
+        changes.append(pods_patch(tasks, {"spec": {"containers": containers}}))
+    return changes
+
+
+def relax_topology(trials: RemedyTrials) -> None:
+    if trials.clues.wait.gate not in ("topology", "requirements"):
+        return
+    for text, change in less_restricted(trials.job, trials.cluster.hyper_nodes.tiers):
+        if trials.attempt(Remedy("topology", text, [change]), text):
+            return
+
+
+def shorten_time(trials: RemedyTrials) -> None:
+    """A time limit with which it ends before those start whom it would delay."""
+    job, promised = trials.job, trials.clues.promised
+    seconds = int(promised - trials.now) if promised is not None else 0
+    if seconds < 1 or job.native is not None or job.group is None:
+        return
+    limit = f"{seconds}s"
+    text = f"its time limit is {limit}, so that it delays no reserved job (annotation {names.TIME_LIMIT})"
+    change = group_patch(job, {"metadata": {"annotations": {names.TIME_LIMIT: limit}}})
+    trials.attempt(Remedy("time-limit", text, [change]), f"a time limit of {limit}")
+
+
+# -- nodes: more of them, or those that are cordoned, tainted or labelled otherwise
+
+
+MOST_NODES = 64
+MOST_TAINTS = 2
+LONGEST_NAME = 200
+
+
+def use_more_nodes(trials: RemedyTrials) -> None:
+    """Nodes that refuse the pods for what they say of themselves."""
+    codes = trials.clues.codes
+    if CORDONED in codes:
+        _uncordon(trials)
+    if TAINTED in codes:
+        _tolerate(trials)
+    if NOT_SELECTED in codes:
+        text = "its pods have no nodeSelector or node affinity"
+        change = pods_patch(
+            trials.clues.tasks, {"spec": {"nodeSelector": None, "affinity": {"nodeAffinity": None}}}
+        )
+        trials.attempt(Remedy("node-selector", text, [change]), "no nodeSelector")
+
+
+def _uncordon(trials: RemedyTrials) -> None:
+    nodes = trials.cluster.columns.nodes
+    cordoned = [node for node in nodes if node.object is not None and node.object.spec.unschedulable]
+    cordoned.sort(key=lambda node: (-_room_on(trials, node), node.name))
+    for count in dict.fromkeys((1, min(len(cordoned), trials.clues.needed), len(cordoned))):
+        chosen = [node.name for node in cordoned[:count]]
+        if not chosen:
+            continue
+        if count > MOST_NODES:
+            trials.leave_out()
+            continue
+        text = (
+            f"node {chosen[0]} is uncordoned" if count == 1 else f"nodes {first_few(chosen)} are uncordoned"
+        )
+        change = ObjectChange("patch", "Node", chosen, patch={"spec": {"unschedulable": False}})
+        if trials.attempt(Remedy("uncordon", text, [change])):
+            return
+    if cordoned and not trials.exhausted:
+        trials.remedies.in_vain.append("uncordoning nodes")
+
+
+def _room_on(trials: RemedyTrials, node: Node) -> float:
+    idle, total = trials.clues.idle[:, node.row], trials.cluster.total
+    return float(sum(idle[dim] / max(total.get(dim, 0), 1) for dim in trials.clues.short))
+
+
+def _tolerate(trials: RemedyTrials) -> None:
+    """All its pods tolerate a taint, the most frequent first."""
+    counts: Counter[tuple[str, str, str]] = Counter(
+        (taint.key, taint.value or "", taint.effect)
+        for node in trials.cluster.columns.nodes
+        for taint in (node.object.spec.taints if node.object is not None else ())
+        if taint.effect != names.PREFER_NO_SCHEDULE
+    )
+    for (key, value, effect), _ in counts.most_common(MOST_TAINTS):
+        operator = "Equal" if value else "Exists"
+        toleration = {"key": key, "operator": operator, "value": value, "effect": effect}
+        changes = []
+        for tasks in trials.tasks_by_shape():
+            known = [msgspec.to_builtins(each) for each in tasks[0].shape.spec.tolerations]
+            changes.append(pods_patch(tasks, {"spec": {"tolerations": [*known, toleration]}}))
+        text = f"its pods tolerate {key}{f'={value}' if value else ''}:{effect}"
+        if trials.attempt(Remedy("toleration", text, changes), f"a toleration of {key}"):
+            return
+
+
+def add_nodes(trials: RemedyTrials) -> None:
+    """As many nodes like one that there is as would be enough for the pods without room."""
+    sizes = [(_pods_when_empty(trials, node), node) for node in _examples(trials)]
+    holds, node = max(sizes, key=lambda size: size[0], default=(0, None))
+    if not holds or node is None:
+        return
+    missing = max(trials.clues.needed - trials.pods_with_room(), 1)
+    for count in dict.fromkeys((-(-missing // holds), -(-trials.clues.needed // holds))):
+        if count > MOST_NODES:
+            trials.leave_out()
+            continue
+        changes = [_new_node(trials.cluster, node, number) for number in range(count)]
+        verb, group = "is" if count == 1 else "are", NodeGroupNames(trials.cluster).of(node)
+        text = f"{counted(count, 'more node')} like {node.name} ({group}) {verb} added"
+        if trials.attempt(Remedy("nodes", text, changes)):
+            return
+    if not trials.exhausted:
+        trials.remedies.in_vain.append(f"more nodes like {node.name}")
+
+
+def _examples(trials: RemedyTrials) -> Iterator[Node]:
+    """A usable node of each group of like nodes."""
+    seen: set[str] = set()
+    groups = NodeGroupNames(trials.cluster)
+    for node in trials.cluster.columns.nodes:
+        if trials.clues.usable[node.row] and (name := groups.of(node)) not in seen:
+            seen.add(name)
+            yield node
+
+
+def _pods_when_empty(trials: RemedyTrials, node: Node) -> int:
+    """How many pods fit on a node while it is empty, of the kind of which the fewest fit."""
+    empty = trials.cluster.columns.allocatable[:, [node.row]]
+    return min(int(slots(kind.task.shape, empty)[0]) for kind in trials.clues.kinds)
+
+
+def _new_node(cluster: Cluster, like: Node, number: int) -> ObjectChange:
+    assert like.object is not None
+    manifest = as_manifest(like.object)
+    name = f"{like.name[:LONGEST_NAME]}-more-{number + 1}"
+    while name in cluster.nodes:
+        name += "-more"
+    meta = manifest["metadata"]
+    labels = {
+        key: name if key == names.HOSTNAME else value for key, value in (meta.get("labels") or {}).items()
+    }
+    manifest["metadata"] = {**meta, "name": name, "uid": name, "labels": labels}
+    return ObjectChange("create", "Node", [name], patch=manifest)
+
+
+# -- other jobs: they end, they count for less, they are evicted
+
+
+MOST_HOLDERS = 3
+"""Jobs of which it is tried whether the end of each alone is enough."""
+OF_THE_SYSTEM = "system-"
+"""How the classes are called that are not for users."""
+_HOLDING = (Status.RUNNING, Status.BOUND, Status.BINDING, Status.RELEASING, Status.UNKNOWN)
+Holding = list[tuple[Job, list[Task]]]
+
+
+def let_others_end(trials: RemedyTrials) -> None:
+    """One of those who hold most, else several of them, those that end first."""
+    holders = [holder for holder in trials.clues.holders if _pods_of(holder[0])]
+    for holder in holders[:MOST_HOLDERS]:
+        if trials.attempt(_end_of(trials, [holder])):
+            return
+    ordered = sorted(holders, key=lambda holder: _end(trials, holder[1]))
+    for count in dict.fromkeys((2, len(ordered) // 2, len(ordered))):
+        if 2 <= count <= len(ordered) and trials.attempt(_end_of(trials, ordered[:count])):
+            return
+
+
+def _pods_of(job: Job) -> list[str]:
+    """Its pods that hold room; none if it only starts with the next cycle."""
+    return sorted(task.name for status in _HOLDING for task in job.by_status[status])
+
+
+def _end(trials: RemedyTrials, tasks: Iterable[Task]) -> float:
+    end = expected_end(tasks, trials.cluster.queues)
+    return inf if end is None else end
+
+
+def _end_of(trials: RemedyTrials, holders: Holding) -> Remedy:
+    changes, texts = [], []
+    for job, tasks in holders:
+        changes.append(ObjectChange("delete", "Pod", _pods_of(job), job.namespace))
+        end = _end(trials, tasks)
+        texts.append((job.key, f" (by {time_text(end)})" if isfinite(end) else ""))
+    listed = first_few([f"{key}{when}" for key, when in texts])
+    text = f"{texts[0][0]} ends{texts[0][1]}" if len(texts) == 1 else f"{listed} end"
+    return Remedy("end", text, changes)
+
+
+def raise_priority(trials: RemedyTrials) -> None:
+    """The next higher class, else the highest."""
+    job = trials.job
+    if job.native is not None or job.group is None:
+        return
+    classes = trials.cluster.objects.priority_classes.values()
+    usable = (each for each in classes if not each.name.startswith(OF_THE_SYSTEM))
+    higher = sorted({each.value: each.name for each in usable if each.value > job.priority}.items())
+    for value, name in [*higher[:1], *higher[1:][-1:]]:
+        pods = list(job.by_status[Status.PENDING])
+        patch = {"spec": {"priority": value, "priorityClassName": name}}
+        changes = [group_patch(job, {"spec": {"priorityClassName": name}}), pods_patch(pods, patch)]
+        text = f"its priority is {value} (class {name}) instead of {job.priority}"
+        if trials.attempt(Remedy("priority", text, changes), f"priority class {name}"):
+            return
+
+
+def evict(trials: RemedyTrials) -> None:
+    """With an action that evicts, where the policy has none."""
+    actions = trials.policy.actions
+    if any(action in actions for action in EVICTING):
+        return
+    for added in (WITHIN_QUEUE[0], BETWEEN_QUEUES[0]):
+        text = f"action {added} is added to the policy"
+        trials.attempt(Remedy("actions", text, actions=[*actions, added]), f"action {added}")
+
+
+# -- changes of a PodGroup
+
+
+def group_patch(job: Job, patch: dict[str, Any]) -> ObjectChange:
+    return ObjectChange("patch", "PodGroup", [job.name], job.namespace, patch)
+
+
+def fewer_at_once(cluster: Cluster, job: Job, minimum: int) -> ObjectChange:
+    """A smaller minimum, and what so many of its pods ask for as its minimum of resources, if it names one."""
+    spec: dict[str, Any] = {"minMember": minimum}
+    if job.min_resources:
+        least: Amounts = {}
+        for task in sorted(job.tasks.values(), key=lambda task: task.order)[:minimum]:
+            shift(least, task.request)
+        now = {dim: min(amount, least.get(dim, 0)) for dim, amount in job.min_resources.items()}
+        spec["minResources"] = _resources(cluster.dims, now)
+    return group_patch(job, {"spec": spec})
+
+
+def group_with_less(
+    dims: Dimensions, job: Job, asked: Mapping[int, int], most: Mapping[int, int]
+) -> list[ObjectChange]:
+    """Its minimum of resources, if it names one, lowered as its pods are."""
+    if job.native is not None or not job.min_resources:
+        return []
+    lower = {
+        dim: int(job.min_resources[dim] * most[dim] / asked[dim]) for dim in most if dim in job.min_resources
+    }
+    return [group_patch(job, {"spec": {"minResources": _resources(dims, lower)}})] if lower else []
+
+
+def less_restricted(job: Job, tiers: Sequence[int]) -> Iterator[tuple[str, ObjectChange]]:
+    """Higher tiers one after the other, and then none at all, of the job's own topology."""
+    topology = job.group.spec.network_topology if job.group is not None and job.native is None else None
+    if topology is None or topology.mode != "hard":
+        return
+    now: dict[str, Any] = msgspec.to_builtins(topology)
+    allowed = topology.highest_tier_allowed
+    if allowed is not None:
+        for tier in [tier for tier in tiers[:-1] if tier > allowed][:2]:
+            patch = {"spec": {"networkTopology": {**now, "highestTierAllowed": tier}}}
+            yield f"tier {tier} is allowed instead of {allowed}", group_patch(job, patch)
+    yield (
+        "its topology is soft (networkTopology.mode: soft)",
+        group_patch(job, {"spec": {"networkTopology": {"mode": "soft"}}}),
+    )
+
+
+def _resources(dims: Dimensions, amounts: Mapping[int, float]) -> dict[str, str]:
+    named = dims.named({dim: int(amount) for dim, amount in amounts.items()})
+    texts = resource_list(named)
+    return {name: texts[name] for name in named}
+
+
+# -- the search
+
 
 FIRST = (open_queue, remove_gates)
 """For a job that may have no pods yet."""
