@@ -14,8 +14,12 @@ _WAITS, _REMEDY = " waits: ", "; "
 
 def wait_sentence(subject: str, summary: str, remedy: str) -> str:
     """`Job train waits: SUMMARY; REMEDY`."""
-    summary = truncated(summary, MAX_SUMMARY_BYTES)
-    return truncated(f"{subject}{_WAITS}{summary}{_REMEDY}{remedy}", MAX_SENTENCE_BYTES)
+    return truncated(f"{subject}{_WAITS}{wait_clause(summary, remedy)}", MAX_SENTENCE_BYTES)
+
+
+def wait_clause(summary: str, remedy: str) -> str:
+    """`SUMMARY; REMEDY`, the same for all jobs that wait for this."""
+    return f"{truncated(summary, MAX_SUMMARY_BYTES)}{_REMEDY}{remedy}"
 
 
 def wait_message(sentence: str, volcano: str) -> str:

@@ -14,6 +14,7 @@ from stromboli.api.manifests.yaml_lines import MAX_BYTES
 from stromboli.cli.cli_errors import Usage
 from stromboli.policy.policy import Policy, PolicyError, default_policy, load_policy
 from stromboli.policy.policy_file import PolicyFile
+from stromboli.policy.policy_problems import PlacedMessage
 from stromboli.policy.presets import PRESETS
 from stromboli.policy.presets import preset as preset_text
 
@@ -77,7 +78,8 @@ def startable(policy: Policy, catalog: Catalog) -> Policy:
     except Exception as error:
         name, point = take_attribution(error)
         where = f"{name} failed in {point}: " if name else ""
-        raise PolicyError((f"{policy.source_name}: {where}{error_text(error)}",), policy.warnings) from error
+        problem = PlacedMessage(policy.source_name, 0, f"{where}{error_text(error)}")
+        raise PolicyError((problem,), policy.warnings) from error
     return policy
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from stromboli.api.errors import error_text
 from stromboli.api.manifests.yaml_lines import MAX_BYTES
 from stromboli.policy.policy import Policy, PolicyError, load_policy
+from stromboli.policy.policy_problems import PlacedMessage
 from stromboli.policy.vocabulary import Vocabulary
 
 
@@ -79,7 +80,8 @@ class PolicyFile:
             with self.path.open("rb") as file:
                 return PolicyText(str(self.path), file.read(MAX_BYTES + 1))
         except OSError as error:
-            return PolicyText(str(self.path), f"{self.path}: cannot be read: {error.strerror}")
+            reason = f"cannot be read: {error.strerror}"
+            return PolicyText(str(self.path), PlacedMessage(str(self.path), 0, reason))
 
     def _load(self, text: PolicyText) -> Policy:
         if isinstance(text.content, str):
@@ -89,7 +91,8 @@ class PolicyFile:
         except PolicyError:
             raise
         except Exception as error:  # on any error, the previous policy must stay in effect
-            raise PolicyError((f"{text.source_name}: cannot be read: {error_text(error)}",)) from error
+            reason = f"cannot be read: {error_text(error)}"
+            raise PolicyError((PlacedMessage(text.source_name, 0, reason),)) from error
 
 
 class OverridablePolicy(PolicyFile):

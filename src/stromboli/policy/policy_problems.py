@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Self
 
 NOT_YET = "known to Volcano, not in Stromboli yet"
 """Of an action, a plugin or an argument that works there and does not here."""
@@ -19,6 +20,20 @@ class Severity(Enum):
     WARNING = "warning"
 
 
+class PlacedMessage(str):
+    """`FILE:LINE: message`, as compilers report errors, which knows its parts."""
+
+    line: int
+    """0: unknown."""
+    message: str
+
+    def __new__(cls, source_name: str, line: int, message: str) -> Self:
+        where = f"{source_name}:{line}" if line else source_name
+        placed = super().__new__(cls, f"{where}: {message}")
+        placed.line, placed.message = line, message
+        return placed
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One problem, and its line (0: unknown)."""
@@ -27,9 +42,8 @@ class Problem:
     message: str
     severity: Severity = Severity.ERROR
 
-    def at(self, source_name: str) -> str:
-        """`FILE:LINE: message`, as compilers report errors."""
-        return f"{source_name}:{self.line}: {self.message}" if self.line else f"{source_name}: {self.message}"
+    def at(self, source_name: str) -> PlacedMessage:
+        return PlacedMessage(source_name, self.line, self.message)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -18,7 +18,7 @@ from stromboli.cli.explain.own_objects import own_jobs
 from stromboli.cli.leader.leader_query import Unreachable, ask_leader
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.simulate.live_cluster import read_cluster
-from stromboli.engine.explanation.event_history import HistoryEntry, history_of, without_wrappings
+from stromboli.engine.explanation.event_history import HistoryEntry, history_of
 from stromboli.engine.explanation.quantities import time_text
 from stromboli.extensions import load_catalog
 from stromboli.kube.request import ApiError
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from stromboli.simulator.explain.subject_lookup import Found
 
 FORBIDDEN = 403
+WAITS = f"{names.EVENT_UNSCHEDULABLE}: "
+"""How entries begin that say why a job waits."""
 RESOURCES = {"Queue": "queues", "Node": "nodes"}
 Result = TypeVar("Result")
 Compute = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -173,6 +175,16 @@ async def _add_events(session: ClusterSession, subject: Subject) -> None:
         for each in merged(told)
     ]
     subject.history = subject.history.merged(history_of(entries))
+
+
+def without_wrappings(entries: list[HistoryEntry]) -> list[HistoryEntry]:
+    """Less what repeats a sentence of another in more words: a PodGroup wraps why its job waits, and its events do."""
+    sentences = {entry.text.removeprefix(WAITS) for entry in entries if entry.text.startswith(f"{WAITS}Job ")}
+    return [
+        entry
+        for entry in entries
+        if not any(text in entry.text for text in sentences if entry.text != f"{WAITS}{text}")
+    ]
 
 
 def _missing_pods_text(told: Sequence[Happening]) -> str:

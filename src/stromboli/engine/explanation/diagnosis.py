@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from stromboli.api.resources.resource_lists import resource_list
-from stromboli.api.wait_messages import wait_sentence
+from stromboli.api.wait_messages import wait_clause, wait_sentence
 from stromboli.engine.explanation.closest_domain import SHOWN_HOLDERS, ClosestDomain
 from stromboli.model.remedy import Remedy
 from stromboli.model.status import Status
@@ -134,10 +134,15 @@ class Diagnosis(Struct, frozen=True):
             subject = "This pod"
         elif job.ready_count - job.counts[Status.ALLOCATED] >= job.minimum > 0:
             subject = f"The rest of {subject}"
+        return wait_sentence(subject, self._message_about(job), self.remedy or MORE)
+
+    def clause_about(self, job: Job) -> str:
+        """`MESSAGE; REMEDY`, the same for all jobs that wait for this."""
+        return wait_clause(self._message_about(job), self.remedy or MORE)
+
+    def _message_about(self, job: Job) -> str:
         short = below_minimum_text(job)
-        return wait_sentence(
-            subject, f"{short}: {self.message}" if short else self.message, self.remedy or MORE
-        )
+        return f"{short}: {self.message}" if short else self.message
 
 
 def refusal_diagnosis(gate: Gate, why: Why, task: Task | None = None) -> Diagnosis:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from stromboli.api import names
 from stromboli.engine.explanation.quantities import time_text
 
 if TYPE_CHECKING:
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 MAX_ENTRIES = 50
 MAX_TEXT = 2000
 """Characters of a message that are kept."""
-WAITS = f"{names.EVENT_UNSCHEDULABLE}: "
-"""How entries begin that say why a job waits."""
 MOMENT = 60
 """Seconds within which what happens to the pods of a job counts as one moment."""
 Source = Literal["objects", "events", "leader"]
@@ -67,16 +64,6 @@ def history_of(entries: Iterable[HistoryEntry], dropped: int = 0, leader: str = 
     ordered = sorted(once.values(), key=lambda entry: entry.time)
     left_out = max(0, len(ordered) - MAX_ENTRIES)
     return History(entries=ordered[left_out:], dropped=dropped + left_out, leader=leader)
-
-
-def without_wrappings(entries: list[HistoryEntry]) -> list[HistoryEntry]:
-    """Less what repeats a sentence of another in more words: a PodGroup wraps why its job waits, and its events do."""
-    sentences = {entry.text.removeprefix(WAITS) for entry in entries if entry.text.startswith(f"{WAITS}Job ")}
-    return [
-        entry
-        for entry in entries
-        if not any(text in entry.text for text in sentences if entry.text != f"{WAITS}{text}")
-    ]
 
 
 def history_of_job(job: Job) -> History:

@@ -92,6 +92,10 @@ class Diagnoses:
             self._by_job[job] = self._first_gate(job) if waits(job) else None
         return self._by_job[job]
 
+    def after(self, job: Job, lost: Failure | None = None) -> Diagnosis | None:
+        """The same after a cycle, which may have been lost."""
+        return _lost_cycle(lost) if lost and waits(job) else self.of(job)
+
     def of_task(self, job: Job, task: Task) -> Diagnosis | None:
         """What holds a task of a job: what nodes answer to this task, or else what holds the job."""
         diagnosis = self.of(job)
@@ -102,7 +106,7 @@ class Diagnoses:
 
         For a `reader` of one namespace, jobs elsewhere that hold what is short are not named.
         """
-        steady = _lost_cycle(lost) if lost and waits(job) else self.of(job)
+        steady = self.after(job, lost)
         if steady is None:
             return None
         diagnosis, short = steady.measured().for_reader(reader), below_minimum_text(job)

@@ -13,6 +13,7 @@ import msgspec
 
 from stromboli.api.errors import printable
 from stromboli.policy.arguments import declared
+from stromboli.policy.policy_problems import PlacedMessage
 from stromboli.scheduler.explain.policy_document import (
     ActionInForce,
     PluginInForce,
@@ -92,7 +93,7 @@ def policy_document(
             _line(key): _line(value if key != _SECRET else HIDDEN)
             for key, value in islice(policy.metrics.items(), MAX_POLICY_ENTRIES)
         },
-        warnings=_messages(policy.warnings, policy.source_name),
+        warnings=_messages(policy.warnings),
         more_warnings=max(len(policy.warnings) - MAX_POLICY_MESSAGES, 0),
         refused=_refused(refused) if refused is not None else None,
         set_aside=[
@@ -178,19 +179,16 @@ def _plain(value: Any) -> Any:
 
 
 def _refused(refused: RefusedPolicy) -> RefusedEdit:
-    errors = _messages(refused.errors, refused.source_name)
+    errors = _messages(refused.errors)
     more = len(refused.errors) - len(errors)
     return RefusedEdit(refused.time, _line(refused.source_name), errors, more, refused.is_latest)
 
 
-def _messages(texts: Iterable[str], source_name: str) -> list[PolicyMessage]:
-    return [_message(text, source_name) for text in islice(texts, MAX_POLICY_MESSAGES)]
+def _messages(texts: Iterable[str]) -> list[PolicyMessage]:
+    return [_message(text) for text in islice(texts, MAX_POLICY_MESSAGES)]
 
 
-def _message(text: str, source_name: str) -> PolicyMessage:
-    """`FILE:LINE: message`, taken apart."""
-    rest = text.removeprefix(f"{source_name}:")
-    line, colon, message = rest.partition(": ")
-    if rest != text and colon and line.isascii() and line.isdecimal() and len(line) < 10:
-        return PolicyMessage(_line(message), int(line))
-    return PolicyMessage(_line(rest.strip()))
+def _message(text: str) -> PolicyMessage:
+    if isinstance(text, PlacedMessage):
+        return PolicyMessage(_line(text.message), text.line)
+    return PolicyMessage(_line(text))

@@ -46,6 +46,6 @@ def _reason(run: JobRun, cluster: Cluster, outcome: Outcome) -> str:
     if task is None or task.job is None:
         return ""
     with SuppressedErrors((Exception,)):  # plugins are asked, and a reason is worth no run
-        if explanation := outcome.explain(task.job):
-            return explanation.sentence.partition(" waits: ")[2] or explanation.sentence
+        if diagnosis := outcome.diagnoses.after(task.job, outcome.lost):
+            return diagnosis.clause_about(task.job)
     return ""

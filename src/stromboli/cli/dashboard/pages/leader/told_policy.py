@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from stromboli.cli.policy.policy_place import PolicyPlace
 from stromboli.engine.catalog import Catalog
 from stromboli.policy.policy import PluginEntry, PolicyError, default_policy, load_policy
+from stromboli.policy.policy_problems import PlacedMessage
 from stromboli.scheduler.explain.policy_document import PolicyDocument
 from stromboli.scheduler.explain.policy_record import MAX_POLICY_TEXT, policy_document
 from stromboli.scheduling_loop import RefusedPolicy
@@ -21,7 +22,7 @@ def kept_document(place: PolicyPlace, catalog: Catalog, now: float) -> PolicyDoc
         return policy_document(default_policy(catalog), 0.0, None, {})
     try:
         if len(place.text) > MAX_POLICY_TEXT:
-            raise PolicyError((f"{place.origin}: {TOO_LONG}",))
+            raise PolicyError((PlacedMessage(place.origin, 0, TOO_LONG),))
         policy = load_policy(place.text, catalog, place.origin, lenient=True)
     except PolicyError as error:
         refused = RefusedPolicy(now, place.origin, error.errors)

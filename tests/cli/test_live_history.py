@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from stromboli.engine.explanation.event_history import HistoryEntry, without_wrappings
+from stromboli.cli.explain.live_explanation import without_wrappings
+from stromboli.engine.explanation.event_history import HistoryEntry
 
 SENTENCE = "Job train waits: no room; add nodes"
 NOON = "2026-11-01T12:00:00Z"
