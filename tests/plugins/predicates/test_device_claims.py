@@ -252,3 +252,18 @@ def test_a_claim_made_for_a_native_group_may_be_used_by_its_pods_alone() -> None
         result = world(a=1).add(foreign, *native_gang(entry)).run(PLACE, PLUGINS)
         assert result.binds == {}
         assert "neither Pod nor PodGroup g is the owner" in result.why("g-0")
+
+
+def test_a_pool_that_becomes_complete_lets_nodes_that_it_does_not_name_allocate_all_devices() -> None:
+    def part(name: str, **spec: Any) -> dict[str, Any]:
+        pool = {"name": "shared", "generation": 1, "resourceSliceCount": 2}
+        made = resource_slice("", spec.pop("devices", []), name, **spec)
+        return {**made, "spec": {**made["spec"], "pool": pool}}
+
+    taken = [{"counterSet": "card", "counters": {"slices": {"value": "1"}}}]
+    counters = part("counters", sharedCounters=[{"name": "card", "counters": {"slices": {"value": "2"}}}])
+    every = {"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
+    made = world("a cpu=8; b cpu=0", a=1).add(claim("c", 1, every), counters).job("j", cpu=1, spec=uses("c"))
+    assert "shared is being updated" in made.run(PLACE, PLUGINS).why("j-0")
+    made.add(part("devices", nodeName="b", devices=[{"name": "d", "consumesCounters": taken}]))
+    assert made.step().binds == {"default/j-0": "a"}

@@ -60,11 +60,10 @@ class DeviceLedger:
         """Claims whose objects show an allocation while no task on a node uses them."""
         self.leaving = 0
         """How many claims hold devices that come free."""
-        self.pools = PoolIndex()
+        self.pools = PoolIndex(objects.feed)
         """The devices that drivers have published, by pool and node."""
         self.allocator = Allocator(objects.device_classes, self.pools)
-        self._shared: Topic[str] = objects.feed.topic()
-        """Classes, and pools that many nodes may see."""
+        self._classes: Topic[str] = objects.feed.topic()
         self._published: Topic[str] = objects.feed.topic()
         """Classes and all pools."""
         self.extended: dict[str, str] = {}
@@ -94,7 +93,7 @@ class DeviceLedger:
     @property
     def objects_version(self) -> int:
         """Increases with every change to classes, and to pools that many nodes may see."""
-        return self._shared.generation
+        return max(self._classes.generation, self.pools.shared.generation)
 
     @property
     def published(self) -> int:
@@ -115,18 +114,16 @@ class DeviceLedger:
         self._note_slice(slice)
 
     def _note_slice(self, slice: ResourceSlice) -> None:
+        """Note what a slice changes for the nodes that its pool names; the pools note what it does for others."""
         self._published.note(slice.name)
         spec, id = slice.spec, PoolId(slice.spec.driver, slice.spec.pool.name)
-        if spec.node_name and not spec.shared_counters and not self.pools.is_selected(id):
-            self.changes.note(spec.node_name)
-            for name in self.pools.nodes_naming(id):
+        if not self.pools.is_selected(id):
+            for name in {spec.node_name, *self.pools.nodes_naming(id)} - {""}:
                 self.changes.note(name)
-        else:
-            self._shared.note(slice.name)
 
     def class_changed(self) -> bool:
         """A DeviceClass was added, changed or deleted; whether devices serve other extended resources from now on."""
-        self._shared.note("")
+        self._classes.note("")
         self._published.note("")
         before, self.extended = self.extended, extended_classes(self._objects.device_classes.values())
         return before != self.extended

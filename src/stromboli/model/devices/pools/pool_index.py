@@ -11,6 +11,7 @@ from stromboli.api.resources.quantity import QuantityError
 from stromboli.model.devices.pools.node_pools import NodePool, is_relevant, newest, reaches
 from stromboli.model.devices.pools.node_pools import node_pool as make_node_pool
 from stromboli.model.devices.pools.pool_devices import ContentTable, PoolId, PoolSlice, amount
+from stromboli.model.feed import Feed, Topic
 from stromboli.model.node_columns import Node
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ _NO_NODE = Node("")
 class PoolIndex:
     """The devices for each node."""
 
-    def __init__(self) -> None:
+    def __init__(self, feed: Feed | None = None) -> None:
+        self.shared: Topic[PoolId] = (feed if feed is not None else Feed()).topic()
+        """Pools that nodes see without being named, or that show every node that they cannot be used."""
         self._contents = ContentTable()
         self._slices: dict[str, PoolSlice] = {}
         self._pools: dict[PoolId, DevicePool] = {}
@@ -38,7 +41,6 @@ class PoolIndex:
         """Those of these pools that have counters, which every node sees."""
         self._broken: dict[PoolId, NodePool] = {}
         """Pools with counters that show every node that they cannot be used."""
-        self._shared_version = 0
         self._seen: dict[str, tuple[int, dict[str, str], tuple[NodePool, ...]]] = {}
         """Cached views of nodes, until a pool that they see changes."""
         self._seeing: dict[PoolId, set[str]] = {}
@@ -106,7 +108,7 @@ class PoolIndex:
     def _forget(self, pool: DevicePool) -> None:
         """Drop the cached views of nodes that see a pool."""
         if pool.id in self._selected or pool.id in self._broken:
-            self._shared_version += 1
+            self.shared.note(pool.id)
         if self._seen:
             for name in pool.named:
                 self._seen.pop(name, None)
@@ -132,11 +134,11 @@ class PoolIndex:
     def pools_of(self, node: Node) -> tuple[NodePool, ...]:
         """The pools that a node sees, in the order in which their devices are tried."""
         known = self._seen.get(node.name)
-        if known is not None and known[0] == self._shared_version and known[1] is node.labels:
+        if known is not None and known[0] == self.shared.generation and known[1] is node.labels:
             return known[2]
         views = self._views(node)
         pools = tuple(sorted(views, key=lambda pool: (pool.has_binding_conditions, pool.id)))
-        self._seen[node.name] = (self._shared_version, node.labels, pools)
+        self._seen[node.name] = (self.shared.generation, node.labels, pools)
         for pool in pools:
             if pool.id in self._selected:
                 self._seeing.setdefault(pool.id, set()).add(node.name)
