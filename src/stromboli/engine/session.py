@@ -165,7 +165,7 @@ class Session:
 
     def reorder(self, jobs: Iterable[Job]) -> None:
         """Sort these jobs again in their queues: their order may have changed, though none of their tasks moved."""
-        self.cluster.touched.extend(jobs)
+        self.cluster.feed.note_order(jobs)
 
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
         """Sort key of queues at this moment: `queue_order` of all plugins, then creation time and name."""

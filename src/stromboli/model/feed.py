@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from stromboli.model.job import Job
     from stromboli.model.queue import Queue
 
@@ -124,6 +126,11 @@ class Feed:
         self.generation += 1
         self.touched.append(job)
         self.dirty.jobs[job] = None
+
+    def note_order(self, jobs: Iterable[Job]) -> None:
+        """The order of jobs may have changed, though nothing of them did."""
+        self.generation += 1
+        self.touched.extend(jobs)
 
     def note_queue(self, queue: Queue) -> None:
         """The object of a queue changed, or jobs joined or left it."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from stromboli.model.amounts import add_to
-from stromboli.model.feed import ChangeLog
 
 if TYPE_CHECKING:
+    from stromboli.model.feed import Topic
     from stromboli.model.node_columns import Columns, Ints
     from stromboli.model.task import Task
 
@@ -28,16 +28,20 @@ UNINDEXED: IndexKeys = (None,)
 
 @dataclass(slots=True, eq=False, repr=False)
 class PodCount:
-    """One number per node. `version` changes with every number, and no two counts ever share one."""
+    """One number per node."""
 
     counted: PodPredicate
     """The predicate; it may read a task's label set, shape and whether it is terminating, nothing else."""
-    index_keys: IndexKeys = UNINDEXED
-    by_node: Ints = field(init=False)
-    version: int = 0
-    changes: ChangeLog[int] = field(default_factory=ChangeLog)
+    index_keys: IndexKeys
+    changes: Topic[int]
     """The nodes whose number changed, by row."""
+    by_node: Ints = field(init=False)
     used: bool = True
+
+    @property
+    def version(self) -> int:
+        """The generation of the last change; no two counts ever share one."""
+        return self.changes.generation
 
     def domain_sums(self, columns: Columns, key: str) -> tuple[Ints, Ints]:
         """The number of pods per domain of a topology key, and every node's domain (-1: none)."""
@@ -73,7 +77,6 @@ class PodCounts:
         self._by_key: dict[Hashable, dict[PodCount, None]] = {}
         self._classes: dict[tuple[int, int, bool], _EquivalenceClass] = {}
         self._classes_by_key: dict[Hashable, dict[_EquivalenceClass, None]] = {}
-        self._clock = 0
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -84,7 +87,7 @@ class PodCounts:
         if count is None:
             if not self._all:
                 self._classify_tasks()
-            count = self._all[id] = PodCount(counted, index_keys or UNINDEXED)
+            count = self._all[id] = PodCount(counted, index_keys or UNINDEXED, self._columns.feed.topic())
             for key in count.index_keys:
                 self._by_key.setdefault(key, {})[count] = None
             self._fill(count)
@@ -98,7 +101,6 @@ class PodCounts:
         for count in task_class.counts:
             count.by_node[row] += sign
             count.changes.note(row)
-            self._bump(count)
 
     def recount(self) -> None:
         """Count everything from zero: rows or the meaning of predicates changed."""
@@ -135,16 +137,10 @@ class PodCounts:
         for row, number in task_class.rows.items():
             count.by_node[row] += sign * number
             count.changes.note(row)
-        self._bump(count)
-
-    def _bump(self, count: PodCount) -> None:
-        self._clock += 1
-        count.version = self._clock
 
     def _fill(self, count: PodCount) -> None:
         count.by_node = np.zeros(len(self._columns), dtype=np.int64)
         count.changes.note_everything()
-        self._bump(count)
         for task_class in _union(self._classes_by_key, count.index_keys):
             if count.counted(task_class.sample):
                 task_class.counts.append(count)
