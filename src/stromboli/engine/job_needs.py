@@ -286,7 +286,7 @@ class JobNeeds:
             self.kept_apart[job] = None
         too_many = 0
         for shape, tasks in by_shape.items():
-            slots = self.sizes.by_node(shape)
+            slots = self.sizes.slots(shape).by_row
             too_many += max(len(tasks) - slots_apart(self.cluster, tasks, slots), 0)
         return too_many > spare
 
