@@ -103,3 +103,19 @@ def test_only_what_reads_input_is_exempt() -> None:
 )
 def test_the_check_finds_what_reads_a_text(code: str) -> None:
     assert list(readings(ast.parse(code))) == [("f", 1)]
+
+
+def test_every_gate_gives_its_diagnoses_a_code() -> None:
+    """All but the numbers for a verdict, which take the code of the reason that they are about."""
+    without = [
+        f"{path.name}:{function.name}"
+        for path in sorted((SOURCE / "engine/explanation").glob("*.py"))
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Diagnosis"
+        and "code" not in {keyword.arg for keyword in node.keywords}
+    ]
+    assert without == ["node_gates.py:_numbers"]

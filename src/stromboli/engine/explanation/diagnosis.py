@@ -106,7 +106,7 @@ class Diagnosis(Struct, frozen=True):
     The message has it once it is `for_reader`.
     """
     code: str = ""
-    """One word for programs, if what refuses the job gave one."""
+    """One word for programs: that of the gate, or of what refuses the job; empty if a plugin gave none."""
     measure: Callable[[], Diagnosis] | UnsetType = UNSET
     """Makes the same with the numbers of the moment, if it has any."""
 

@@ -63,7 +63,7 @@ def no_nodes(session: Session, job: Job) -> Diagnosis | None:
     """There is no node at all."""
     if len(session.cluster.columns):
         return None
-    return Diagnosis("nodes", "No nodes", "the cluster has no nodes", "add nodes")
+    return Diagnosis("nodes", "No nodes", "the cluster has no nodes", "add nodes", code="NoNodes")
 
 
 class NodeGates:
@@ -116,7 +116,8 @@ class NodeGates:
             verdict = session.place(task)
             return self._of_verdict(job, task, verdict) if isinstance(verdict, Verdict) else None
         if session.needs.exceeds_hosts_apart(job):
-            return Diagnosis("nodes", names.POD_ANTI_AFFINITY_MISMATCH, _TOO_FEW_HOSTS, _FEWER_APART)
+            title = names.POD_ANTI_AFFINITY_MISMATCH
+            return Diagnosis("nodes", title, _TOO_FEW_HOSTS, _FEWER_APART, code="TooFewHosts")
         return None
 
     def _too_large_numbers(self, task: Task) -> Diagnosis:
@@ -151,9 +152,10 @@ class NodeGates:
             summary = f"{UNAVAILABLE}: {listed}" if reasons else verdict.message
             self._texts[key] = (summary, self._remedy(job, task, ranked or verdict.as_reasons))
         summary, remedy = self._texts[key]
+        first = (ranked or verdict.as_reasons)[0]
         title = verdict.why.title if verdict.why is not None else UNAVAILABLE
-        measure = partial(self._numbers, task, verdict)
-        return Diagnosis("nodes", title, summary, remedy, measure=measure)
+        measure = partial(self._numbers, task, verdict, first)
+        return Diagnosis("nodes", title, summary, remedy, code=first.code, measure=measure)
 
     def _remedy(self, job: Job, task: Task, reasons: Sequence[Reason]) -> str:
         lacked = {reason.dim for reason in reasons}
@@ -175,8 +177,7 @@ class NodeGates:
             return _text_and_remedy(larger)
         return f"wait until enough {resources} is free, {LESS_OR_NODES}"
 
-    def _numbers(self, task: Task, verdict: Verdict) -> Diagnosis:
-        first = (self._ranks.ranked(task, verdict) or verdict.as_reasons)[0]
+    def _numbers(self, task: Task, verdict: Verdict, first: Reason) -> Diagnosis:
         numbers = self._numbers_of(task, first)
         title = verdict.why.title if verdict.why is not None else first.text or UNAVAILABLE
         return replace(

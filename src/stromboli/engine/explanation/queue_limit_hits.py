@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
-_OVERUSED = "Queue overused"
+_OVERUSED, _OVERUSED_CODE = "Queue overused", "QueueOverused"
 UNNAMED_REMEDY = "raise its weight, deserved or capability"
 
 
@@ -171,9 +171,10 @@ def _diagnosis(
             never or f"it requests {asked} and the queue holds {held or 'nothing'}: {next_step}",
             shortages=hit.shortages(session) if hit else (),
             holders=hit.holders(session) if hit else (),
+            code=_OVERUSED_CODE,
         )
 
-    return Diagnosis("queue-limits", _OVERUSED, summary, remedy, measure=measure)
+    return Diagnosis("queue-limits", _OVERUSED, summary, remedy, code=_OVERUSED_CODE, measure=measure)
 
 
 def _claimed_by_gang(session: Session, job: Job) -> Amounts:

@@ -15,6 +15,7 @@ from stromboli.engine.explanation.closest_domain import DomainSearch, pods
 from stromboli.engine.explanation.diagnosis import Diagnosis, largest_holders
 from stromboli.engine.explanation.node_gates import LESS_OR_NODES
 from stromboli.engine.explanation.quantities import amounts_text, resources_text
+from stromboli.engine.placement.verdict import INSUFFICIENT
 from stromboli.engine.topology.left_out_hyper_nodes import left_out, without_nodes
 from stromboli.engine.topology.topology_limits import label_key, placed, possible_domains, requested_topology
 from stromboli.model.job import SubJob
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 GANG_ACTIONS = ("gangpreempt", "consolidate")
 """Actions that free capacity for a gang within a domain."""
 LESS = "request less"
-_NO_HYPER_NODE = "No HyperNode with room"
+_NO_HYPER_NODE, _NO_DOMAIN_CODE = "No HyperNode with room", "NoDomain"
 _USE_NODES = "uncordon nodes, remove their taints or allow its pods to use them"
 _LOST = (
     "the nodes of its other pods were deleted, so its domain is unknown",
@@ -92,7 +93,8 @@ class TopologyGate:
         if job.complete:
             return self._diagnosis(job, job, partial(self._hyper_node_words, job, limit))
         text = f"no HyperNode of {_tier_text(job, limit)} or below is large enough for its minResources"
-        return Diagnosis("topology", _NO_HYPER_NODE, text, f"{LESS}, {_farther_apart(job)}, or add nodes")
+        remedy = f"{LESS}, {_farther_apart(job)}, or add nodes"
+        return Diagnosis("topology", _NO_HYPER_NODE, text, remedy, code=_NO_DOMAIN_CODE)
 
     def _without_room(self, unit: Job | SubJob) -> Diagnosis | None:
         """Of a job that may be anywhere and was not tried, since all nodes together have too little capacity."""
@@ -112,7 +114,7 @@ class TopologyGate:
                 f"all nodes together have no capacity for {self._asked.of(unit).text}: {', '.join(reasons)}"
             )
             remedy = f"{self._asked.fewer_remedy}, {remedy}"
-        steady = Diagnosis("nodes", reasons[0], summary, remedy)
+        steady = Diagnosis("nodes", reasons[0], summary, remedy, code=INSUFFICIENT)
         return replace(steady, measure=partial(self._capacity_numbers, unit, steady))
 
     def _capacity_numbers(self, unit: Job | SubJob, steady: Diagnosis) -> Diagnosis:
@@ -226,18 +228,18 @@ class TopologyGate:
 
     def _diagnosis(self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]]) -> Diagnosis:
         reason = "No domain with room" if label_key(job) else _NO_HYPER_NODE
-        steady = Diagnosis("topology", reason, *words(_farther_apart(unit)))
-        return replace(steady, measure=partial(self._numbers, job, unit, words, reason))
+        steady = Diagnosis("topology", reason, *words(_farther_apart(unit)), code=_NO_DOMAIN_CODE)
+        return replace(steady, measure=partial(self._numbers, job, unit, words, steady))
 
     def _numbers(
-        self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]], reason: str
+        self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]], steady: Diagnosis
     ) -> Diagnosis:
-        summary, remedy = words(_farther_apart(unit))
+        remedy = steady.remedy
         closest = DomainSearch(self._session, self._asked.of(unit).tasks).closest(self._candidates(job, unit))
         if closest is not None and not label_key(job):
             wider = self._wider(unit)
             remedy = f"{wider}: {remedy}" if wider else f"{self._all_nodes(unit)}: {words(LESS)[1]}"
-        return Diagnosis("topology", reason, summary, remedy, closest=closest)
+        return replace(steady, remedy=remedy, closest=closest)
 
     def _wider(self, unit: Job | SubJob) -> str:
         """Where it would have capacity if a higher tier were allowed; empty if nowhere."""

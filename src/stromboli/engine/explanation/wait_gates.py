@@ -141,7 +141,8 @@ class Diagnoses:
 
 
 def _lost_cycle(failure: Failure) -> Diagnosis:
-    return Diagnosis("cycle", "CycleLost", f"the cycle is lost: {failure.message}", failure.remedy)
+    text = f"the cycle is lost: {failure.message}"
+    return Diagnosis("cycle", "CycleLost", text, failure.remedy, code="CycleLost")
 
 
 # -- the gates
@@ -154,23 +155,25 @@ def _no_group(job: Job) -> Diagnosis | None:
     if job.native is not None:
         reference, api_group = "spec.schedulingGroup", " of scheduling.k8s.io"
     text = f"PodGroup {job.key}{api_group} does not exist"
-    return Diagnosis("pod-group", "PodGroup missing", text, f"create it, or correct {reference} of its pods")
+    remedy = f"create it, or correct {reference} of its pods"
+    return Diagnosis("pod-group", "PodGroup missing", text, remedy, code="PodGroupMissing")
 
 
 def _no_queue(session: Session, job: Job) -> Diagnosis | None:
     if job.queue is not None and job.queue.exists:
         return None
-    reason, text = "Queue missing", names.QUEUE_MISSING.format(queue=job.queue.name if job.queue else "")
+    text = names.QUEUE_MISSING.format(queue=job.queue.name if job.queue else "")
     field = "spec.queue" if job.native is None else f"the annotation {names.QUEUE_NAME}"
     remedy = f"create it, or set {field} of the PodGroup"
+    steady = Diagnosis("queue", "Queue missing", text, remedy, code="QueueMissing")
 
     def measure() -> Diagnosis:
         queues = session.cluster.queues.values()
         known = sorted(queue.name for queue in queues if queue.exists and queue.name != "root")
         choice = f" to one of: {', '.join(known[:10])}" if known else ""
-        return Diagnosis("queue", reason, text, remedy + choice)
+        return replace(steady, remedy=remedy + choice)
 
-    return Diagnosis("queue", reason, text, remedy, measure=measure)
+    return replace(steady, measure=measure)
 
 
 def _unmet_requirement(session: Session, job: Job) -> Diagnosis | None:
@@ -206,14 +209,15 @@ def _capacity_is_coming(session: Session, job: Job) -> Diagnosis | None:
     nodes = sorted({pipelined[task.key] for task in tasks if task.key in pipelined})
     if not nodes:
         return None
-    steady = Diagnosis(
-        "pipeline",
+    where = ", ".join(nodes[:SHOWN_NODES])
+    why = Why(
+        f"capacity is being freed on {where}",
+        "no action needed: it starts once that capacity is free",
         "Pipelined",
         "capacity is being freed for it",
-        "no action needed: it starts once that capacity is free",
+        "Pipelined",
     )
-    text = f"capacity is being freed on {', '.join(nodes[:SHOWN_NODES])}"
-    return replace(steady, measure=lambda: replace(steady, message=text))
+    return refusal_diagnosis("pipeline", why)
 
 
 def _objection(session: Session, job: Job) -> Diagnosis | None:
@@ -234,7 +238,7 @@ def _all_gated(job: Job) -> Diagnosis | None:
     if gates == [names.AFTER]:  # its controller holds its pods until other jobs have ended
         others = job.annotations.get(names.AFTER, "")[:200] or "none, its annotation is empty"
         text, remedy = f"it waits for other jobs: {others}", _AFTER_OTHERS
-    return Diagnosis("scheduling-gates", "SchedulingGated", text, remedy)
+    return Diagnosis("scheduling-gates", "SchedulingGated", text, remedy, code="SchedulingGated")
 
 
 _AFTER_OTHERS = (
@@ -248,7 +252,8 @@ def _queue_closed(job: Job) -> Diagnosis | None:
         return None
     state = queue.object.status.state
     text = f'queue "{queue.name}" is {state.lower()}'
-    return Diagnosis("queue", f"Queue {state}", text, f"open it: stromboli queue open {queue.name}")
+    remedy = f"open it: stromboli queue open {queue.name}"
+    return Diagnosis("queue", f"Queue {state}", text, remedy, code="QueueClosed")
 
 
 def _not_enqueued(session: Session, job: Job) -> Diagnosis | None:
@@ -263,6 +268,7 @@ def _not_enqueued(session: Session, job: Job) -> Diagnosis | None:
 
 _UNEXPLAINED = Why(
     "not admitted to its queue yet",
+    code="NotAdmitted",
     summary="a plugin rejected it without giving a reason",
     title="not admitted to its queue yet",
 )
@@ -299,7 +305,7 @@ def _no_action(session: Session, job: Job) -> Diagnosis | None:
         return None
     text = "its pods request no resources, and the policy lacks the action backfill, which places such pods"
     remedy = "add backfill to the policy actions, or set resource requests on the pods"
-    return Diagnosis("policy", "No backfill", text, remedy)
+    return Diagnosis("policy", "No backfill", text, remedy, code="NoBackfill")
 
 
 def _too_few_pods(job: Job) -> Diagnosis | None:
@@ -309,13 +315,13 @@ def _too_few_pods(job: Job) -> Diagnosis | None:
     summary = f"it has fewer pods than the {job.minimum} that must start together"
     text = f"it has {len(job.tasks)} of the {job.minimum} pods that must start together"
     remedy = missing_pods_remedy(job, missing)
-    return refusal_diagnosis("gang", Why(text, remedy, summary=summary, title="Pods missing"))
+    return refusal_diagnosis("gang", Why(text, remedy, "PodsMissing", summary, "Pods missing"))
 
 
 def _not_placed(job: Job) -> Diagnosis:
     text = "its pods were not placed in the last cycle"
-    measured = Diagnosis("gang", "Not placed", group_message(job))
-    return Diagnosis("gang", "Not placed", text, measure=lambda: measured)
+    steady = Diagnosis("gang", "Not placed", text, code="NotPlaced")
+    return replace(steady, measure=lambda: replace(steady, message=group_message(job)))
 
 
 # -- jobs that wait for a promised start, or that would delay a job that does
@@ -326,7 +332,8 @@ def _promised_start(session: Session, job: Job) -> Diagnosis | None:
     promise = session.rules.promised(job)
     if promise is None:
         return None
-    return Diagnosis("backfill", "Reserved", _promise_text(promise), _promise_remedy(promise))
+    remedy = _promise_remedy(promise)
+    return Diagnosis("backfill", "Reserved", _promise_text(promise), remedy, code="Reserved")
 
 
 def _promise_remedy(promise: Promise) -> str:
@@ -377,14 +384,9 @@ class MovedPods:
             return None
         some = sorted(set(nodes))
         where = ", ".join(some[:SHOWN_NODES]) + (", ..." if len(some) > SHOWN_NODES else "")
-        steady = Diagnosis(
-            "gang",
-            "Moved",
-            "its pods were moved and their replacements do not exist yet",
-            "its controller creates them",
-        )
-        text = f"{steady.message}: capacity is held for {pods(len(nodes))} on {where}"
-        return replace(steady, measure=lambda: replace(steady, message=text))
+        summary = "its pods were moved and their replacements do not exist yet"
+        text = f"{summary}: capacity is held for {pods(len(nodes))} on {where}"
+        return refusal_diagnosis("gang", Why(text, "its controller creates them", "Moved", summary, "Moved"))
 
     @cached_property
     def _nodes(self) -> dict[JobId, list[str]]:

@@ -27,7 +27,7 @@ from stromboli.engine.placement.node_functions import (
     scored,
 )
 from stromboli.engine.placement.usage_evaluation import NEVER, UsageEvaluation
-from stromboli.engine.placement.verdict import FIT, Reason, Verdict
+from stromboli.engine.placement.verdict import FIT, INSUFFICIENT, Reason, Verdict
 from stromboli.model.node_columns import read_only
 
 if TYPE_CHECKING:
@@ -371,7 +371,7 @@ class _ReasonCounts:
             short = self._open & (self._nodes.future_idle[dim] < shape.request.get(dim, 0))
             reason = names.INSUFFICIENT.format(dims.names[dim])
             if count := int(np.count_nonzero(short)):
-                self._reasons.append(Reason(reason, count, FIT, True, dim=dim))
+                self._reasons.append(Reason(reason, count, FIT, True, dim=dim, code=INSUFFICIENT))
             self._open &= ~short
 
     def add_plugin(self, plugin: str, filters: Sequence[NodeFilter]) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FIT = "resources"
 """The plugin name of the engine's own fit test."""
+INSUFFICIENT = "Insufficient"
+"""The code of its refusals; `Reason.dim` has the resource."""
 
 
 @dataclass(frozen=True, slots=True)
