@@ -41,23 +41,24 @@ def slots(shape: Shape, free: Ints, most: int = MAX_SLOTS) -> Ints:
 
 
 def slots_of(request: Vector, free: Ints, most: int = MAX_SLOTS) -> Ints:
-    """How many times a request fits into what is free, by node, up to so many.
+    """How many times a request fits into what is free, by node, up to so many."""
+    asked = [(dim, max(int(amount), 1)) for dim, amount in request.items() if amount > 0]
+    if any(dim >= len(free) for dim, _ in asked):
+        return np.zeros(free.shape[1], dtype=np.int64)  # no node has a resource that only this request names
+    fewest = times_fitting((free[dim], amount) for dim, amount in asked)
+    return np.full(free.shape[1], most) if fewest is None else np.minimum(fewest, most, out=fewest)
 
-    `free` is shaped (resource, node), or (resource, step, node) for steps in time, and so on.
+
+def times_fitting(parts: Iterable[tuple[Ints, int]]) -> Ints | None:
+    """How many times amounts fit into what is free, by node, or by moment and node: the scarcest resource decides.
+
+    Each part is what is free of a resource and how much of it is asked for; none if nothing is.
     """
     fewest: Ints | None = None
-    for dim, amount in request.items():
-        if amount > 0 and dim >= len(free):
-            return np.zeros(
-                free.shape[1:], dtype=np.int64
-            )  # no node has a resource that only this request names
-        if amount > 0:
-            fitting = free[dim] // max(int(amount), 1)
-            fewest = fitting if fewest is None else np.minimum(fewest, fitting, out=fewest)
-    if fewest is None:
-        return np.full(free.shape[1:], most, dtype=np.int64)
-    np.minimum(fewest, most, out=fewest)
-    return np.maximum(fewest, 0, out=fewest)
+    for free, asked in parts:
+        fitting = free // asked
+        fewest = fitting if fewest is None else np.minimum(fewest, fitting, out=fewest)
+    return None if fewest is None else np.maximum(fewest, 0, out=fewest)
 
 
 def asked_amounts(shape: Shape) -> dict[int, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stromboli.engine.placement.node_fit import slots
+from stromboli.engine.placement.node_fit import times_fitting
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -166,12 +166,13 @@ class AvailabilityProfile:
 
     def _fitting(self, shape: Shape, usable: Ints, steps: int) -> Ints:
         """The number of tasks of a shape that fit at each of the first steps on each of some nodes."""
-        asked = [dim for dim, amount in shape.request.items() if amount > 0]
-        if not asked:
-            raise ValueError("a task that requests nothing needs no room")
+        asked = [(dim, int(amount)) for dim, amount in shape.request.items() if amount > 0]
         self.read += LEAST_READ + len(asked) * steps * len(usable)
-        free = self._free[:steps].swapaxes(0, 1)
-        return slots(shape, free if len(usable) == free.shape[2] else free[:, :, usable])
+        rows = slice(None) if len(usable) == self._free.shape[2] else usable
+        fitting = times_fitting((self._free[:steps, dim][:, rows], amount) for dim, amount in asked)
+        if fitting is None:
+            raise ValueError("a task that requests nothing needs no room")
+        return fitting
 
 
 def _first_of(usable: Ints, counts: Ints, needed: int) -> tuple[Ints, Ints]:
