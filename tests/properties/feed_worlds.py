@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from stromboli.api import names
+from stromboli.api import card_names, names
 from stromboli.api.types.meta import Object
 from tests.manifests import (
     Manifest,
@@ -66,6 +66,9 @@ SETTINGS = {
             *EVERY_NODE_PLUGIN,
         )
     ),
+    "still": Setting(
+        policy(ACTIONS, "priority gang conformance pdb | drf proportion resourcequota predicates nodeorder")
+    ),
     "packing": Setting(
         policy(
             *(ACTIONS, FIRST_TIER + "tdm proportion predicates fgd"),
@@ -74,6 +77,7 @@ SETTINGS = {
         strict_shard=True,
     ),
 }
+"""In `still` a cycle that changes nothing is not repeated: whatever is not noted at all is missed."""
 
 
 # -- a cluster with objects of every kind, most of which decide something
@@ -209,7 +213,7 @@ SPECS: dict[str, Manifest] = {
             }
         ]
     },
-    "card": {"containers": [{"name": "main", "resources": {"limits": _texts(vgpu(memory=4500, cores=10))}}]},
+    "card": {"containers": [{"name": "main", "resources": {"limits": _texts(vgpu(memory=6000, cores=10))}}]},
     "gated": {"schedulingGates": [{"name": "wait"}]},
 }
 """What pods ask for that is no grant."""
@@ -260,6 +264,17 @@ def _plain_jobs(chance: random.Random) -> Iterator[Manifest]:
     yield _object("v1", "PersistentVolumeClaim", "large", namespace="default", spec=asked)
     claims = [{"name": "d", "persistentVolumeClaim": {"claimName": "large"}}]
     yield pod("attached-x-2", "attached", cpu="100m", spec={"volumes": claims})
+    yield group("held", 0)
+    for number in range(3):
+        where = f"n{number}"
+        shown = {
+            card_names.VGPU_NODE: where,
+            card_names.VGPU_TIME: "1",
+            card_names.VGPU_IDS: f"GPU-{where}-0,NVIDIA,7000,30:",
+        }
+        limits = {"name": "main", "resources": {"limits": _texts(vgpu(memory=7000, cores=30))}}
+        spec = {"containers": [limits]}
+        yield pod(f"held-x-{number}", "held", on=where, cpu=0, annotations=shown, spec=spec)
     yield pod("elsewhere", namespace="other", on="n1", cpu="100m", labels={"app": "web"})
     yield group("numa", 1, priorityClassName="high")
     yield numa_pod("numa-x-0", 3, group="numa", policy="restricted")

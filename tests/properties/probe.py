@@ -54,17 +54,28 @@ class ProbedWorld(LivingWorld):
         """What the last cycle that ran came to."""
         catalog = catalog_with((), (action("probe")(self._probe),))
         super().__init__(objects, lambda: Engine(load_policy(setting.policy, catalog), catalog))
+        self._rehearses = True
         self._shards = NodeShards(SHARD, setting.strict_shard)
 
     def probe(self) -> Record:
         """Run a cycle unless it could only repeat the last one; what it came to, and what the model says after it."""
+        self._rehearses = True
+        return self._cycle()
+
+    def catch_up(self) -> None:
+        """Run cycles without a rehearsal: no cache is behind the model, and the next has nothing to decide."""
+        self._rehearses = False
+        for _ in range(2):
+            self._cycle()
+
+    def _cycle(self) -> Record:
         self._shards.refresh(self.intake.cluster)
         outcome = self.cycle()
         assert outcome.lost is None, outcome.lost
         return {**self.record, **dict(_of_model(self))}
 
     def _probe(self, session: Session) -> None:
-        self.record = dict(_Probe(session).answers())
+        self.record = dict(_Probe(session).answers(self._rehearses))
 
 
 class _Probe:
@@ -81,12 +92,14 @@ class _Probe:
         )
         self._methods: dict[str, list[Callable[..., Any]]] = {}
 
-    def answers(self) -> Iterator[tuple[str, Any]]:
+    def answers(self, with_trial: bool) -> Iterator[tuple[str, Any]]:
         for part in (
             *(self._of_queues, self._of_jobs, self._of_sub_jobs, self._of_tasks, self._of_victims),
-            *(self._of_nodes, self._of_trial),
+            self._of_nodes,
         ):
             yield from part()
+        if with_trial:
+            yield from self._of_trial()
 
     def _alone(self, point: str, *items: Any) -> Iterator[tuple[str, Any]]:
         """What each plugin that takes part in a point answers."""

@@ -24,7 +24,7 @@ MUTABLE: tuple[type[Object], ...] = (
     *(*TABLES, ReplicaSet, StatefulSet, ReplicationController),
 )
 KINDS = {kind.__name__: kind for kind in MUTABLE}
-OBJECTS, DRAWS = 24, 16
+OBJECTS, DRAWS = 6, 16
 """How many objects of a kind are tried, and how many values of a field."""
 
 
@@ -34,6 +34,8 @@ class Witness(NamedTuple):
     kind: str
     what: str
     setting: str
+    names: str = ""
+    """A part of the names of the objects."""
 
 
 class Change(NamedTuple):
@@ -59,9 +61,11 @@ class Change(NamedTuple):
 
 def changes(witness: Witness) -> Iterator[Change]:
     """Changes of a sort, as there are many objects and values."""
-    kind, what, setting = witness
+    kind, what, setting, names = witness
     chance, objects = random.Random(kind), world_objects(0)
-    known = sorted((obj for obj in objects if type(obj) is KINDS[kind]), key=lambda obj: obj.key)
+    known = sorted(
+        (obj for obj in objects if type(obj) is KINDS[kind] and names in obj.key), key=lambda obj: obj.key
+    )
     chance.shuffle(known)
     if what in ("goes", "comes"):
         for obj in known[:OBJECTS]:
