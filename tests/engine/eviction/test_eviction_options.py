@@ -264,6 +264,17 @@ def test_lower_priorities_come_before_smaller_jobs(action: str) -> None:
     assert victims(world, 1, action) == {"default/gang"}
 
 
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+@pytest.mark.parametrize(("single", "victim"), [(2, "single"), (10, "gang")])
+def test_a_gang_of_many_times_the_need_is_evicted_only_if_nothing_smaller_is_enough(
+    single: int, victim: str, action: str
+) -> None:
+    world = World(nodes="n1 cpu=8; n2 cpu=8; n3 cpu=1")
+    world.job("gang", pods=2, cpu=8, priority=1, running_on="n1 n2")
+    world.job("single", cpu=1, priority=single, running_on="n3")
+    assert victims(world, 1, action) == {f"default/{victim}"}
+
+
 @pytest.mark.parametrize(("low", "victim"), [(1, "low"), (2, "middle")])
 def test_reclaim_evicts_small_gangs_first_and_among_them_the_lowest_priority(low: int, victim: str) -> None:
     """The first tier allows none of them, as each gang needs all its pods."""

@@ -36,7 +36,7 @@ from stromboli.engine.eviction.victim_bundles import (
     order_by_queue,
 )
 from stromboli.engine.eviction.victim_candidates import VictimCandidates, remember
-from stromboli.engine.eviction.victim_selection import Limits, loss_limits, rounded_up
+from stromboli.engine.eviction.victim_selection import Limits, is_out_of_proportion, loss_limits, rounded_up
 from stromboli.engine.pending_tasks import pending_tasks
 from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, fits
 from stromboli.engine.plugin import Eviction
@@ -209,12 +209,18 @@ class GangVictimSelection:
         return any(self._evict_in(domain, queue, limits) for limits in self._limits() for domain in clearable)
 
     def _limits(self) -> Iterator[Limits]:
-        """Which bundles are considered: with `fewestVictims`, lower priorities and smaller losses first."""
+        """Which bundles are considered: with `fewestVictims`, lower priorities and smaller losses first.
+
+        Losses of many times what is needed come last, whatever the priority.
+        """
         losses = self._index.losses(self._taken) if self._options.fewest_victims else set()
+        need, limits = self._share(self._tasks), []
         for priority in sorted({priority for priority, _ in losses}):
             lower = {rounded_up(loss) for of_job, loss in losses if of_job <= priority}
-            for loss in [*loss_limits(self._share(self._tasks), lower), inf]:
-                yield Limits(priority, loss)
+            limits += [(loss, Limits(priority, loss)) for loss in loss_limits(need, lower)]
+            limits.append((max(lower), Limits(priority)))
+        for is_large in (False, True):
+            yield from (each for loss, each in limits if is_out_of_proportion(loss, need) is is_large)
         if not losses:
             yield Limits()
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
+MAX_PROPORTION = 4
+"""A job that would lose more times what is needed stays as long as a higher priority may lose less."""
 SIZE_STEPS = 4
 """How many sizes are distinguished between one and its double."""
 
@@ -117,16 +119,21 @@ class VictimSelection:
         """The searches among some of the candidates, the best victims first; last the one among all of them.
 
         With `fewestVictims`, victims that the first tier allows are looked for on every node, those of the lowest
-        priority first, before any others. Among the others, smaller jobs come first, and among those of a size the
-        lowest priority.
+        priority first, before any others. Among them, jobs that would lose many times what is needed come last, whatever
+        their priority. Among the others, smaller jobs come first, and among those of a size the lowest priority.
         """
         if not self.options.fewest_victims:
             yield self
             return
         priorities = self._priorities(task)
-        for priority in priorities:
-            yield from self._part(priority=priority, last_tier=self._shared.first_tier)._in_proportion(task)
-        for search in self._in_proportion(task):
+        parts = [self._part(priority=each, last_tier=self._shared.first_tier) for each in priorities]
+        need = self._need(task)
+        for is_large in (False, True):
+            for part in parts:
+                for loss, search in part._by_size(task):
+                    if is_out_of_proportion(loss, need) is is_large:
+                        yield search
+        for _, search in self._by_size(task):
             if len(priorities) < 2 or search._nodes(task, within).any():
                 for priority in priorities[:-1]:
                     yield search._part(priority=priority)
@@ -140,14 +147,21 @@ class VictimSelection:
             return known
         return VictimSelection(self.session, self._candidates, self.options, narrower, self._shared)
 
-    def _in_proportion(self, task: Task) -> Iterator[VictimSelection]:
-        """First among jobs in proportion to what the task's job needs; then among larger ones, and among all."""
-        for size in self._sizes(task):
-            yield self._part(loss=size)
-        yield self
+    def _by_size(self, task: Task) -> Iterator[tuple[float, VictimSelection]]:
+        """First among jobs in proportion to what the task's job needs; then among larger ones, and among all.
 
-    def _sizes(self, task: Task) -> list[float]:
-        """Limits of what a job may lose, from what the task's job needs to less than the largest."""
+        With the largest share of the cluster that a job would lose.
+        """
+        losses = self._losses(task)
+        for loss in loss_limits(self._need(task), losses):
+            yield loss, self._part(loss=loss)
+        yield max(losses, default=0.0), self
+
+    def _need(self, task: Task) -> float:
+        return self._share(task.job.pending) if task.job is not None else 0.0
+
+    def _losses(self, task: Task) -> set[float]:
+        """What jobs lose at least and as a whole, rounded up."""
         key = (self.session.queue_of(task), self._candidates.key(task))
         losses = self._distinct_losses.get(key)
         if losses is None:
@@ -156,7 +170,7 @@ class VictimSelection:
             if self.options.no_harm:
                 losses |= {rounded_up(self._share(job.held)) for job in jobs if is_complete(job)}
             self._distinct_losses[key] = losses
-        return loss_limits(self._share(task.job.pending) if task.job is not None else 0.0, losses)
+        return losses
 
     def may_lose_all(self, job: Job) -> bool:
         """Whether a job may be evicted as a whole, by what it loses."""
@@ -436,6 +450,11 @@ def loss_limits(need: float, losses: Collection[float]) -> list[float]:
     """Limits of what a job may lose, from what is needed to less than the largest loss; all as shares, rounded up."""
     need, largest = rounded_up(need), max(losses, default=0.0)
     return [need, *sorted(loss for loss in losses if need < loss < largest)] if need < largest else []
+
+
+def is_out_of_proportion(loss: float, need: float) -> bool:
+    """Whether a job would lose many times what is needed."""
+    return loss > MAX_PROPORTION * rounded_up(need)
 
 
 def rounded_up(size: float) -> float:
