@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from typing import Unpack
+from collections.abc import Callable
+from typing import NamedTuple, Unpack
 
 import pytest
 
@@ -23,6 +24,9 @@ ARRIVALS, PATIENCE = 60, 3600
 PRIORITIES = (0, 10, 100)
 GPU = "nvidia.com/gpu"
 JOBS = 30
+LIMIT = "stromboli.sh/time-limit"
+SOON = 30
+"""Seconds within which a job starts for which pods were evicted; these have left after two."""
 
 
 def standing(chance: random.Random, preset: str) -> Arrivals:
@@ -45,6 +49,7 @@ def random_job(
     priorities: tuple[int, ...] = PRIORITIES,
     queues: tuple[str, ...] = ("q0", "q1", "q2"),
     gpus: tuple[int, ...] = (),
+    limits: tuple[int, ...] = (),
 ) -> tuple[PodGroup, list[Pod]]:
     pods = chance.choice((1, 1, 2, 4))
     terms: Terms = {
@@ -56,6 +61,8 @@ def random_job(
     }
     if gpus:
         terms["gpu"] = chance.choice(gpus)
+    if limits and (limit := chance.choice(limits)):
+        terms["annotations"] = {LIMIT: f"{limit}s"}
     terms["min_resources"] = {"cpu": int(terms["cpu"]) * terms["minimum"]}
     group, *rest = [decoded(manifest) for manifest in job_manifests(name, **terms)]
     assert isinstance(group, PodGroup)
@@ -131,6 +138,42 @@ def test_queues_with_shares_of_several_resources_come_to_rest(seed: int, preset:
     while cluster.world.now() < begin + 6 * PATIENCE:
         cluster.pass_time(60)
     assert [each for each in cluster.evictions if each.time > begin + PATIENCE] == []
+
+
+class Cleared(NamedTuple):
+    """Evictions for a job: when they were, and how many pods of it ran then."""
+
+    time: float
+    allocated: int
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("preset", ["full", "fair-share"])
+@pytest.mark.parametrize("shares", [standing, with_capacity])
+def test_a_job_starts_soon_after_pods_were_evicted_for_it_beside_promised_starts(
+    seed: int, preset: str, shares: Callable[[random.Random, str], Arrivals]
+) -> None:
+    chance = random.Random(seed)
+    cluster, arrivals = shares(chance, preset), defaultdict(list)
+    for number in range(JOBS):
+        arrived = random_job(chance, f"job{number}", limits=(0, 600, 1800, 7200))
+        limit = int(arrived[0].metadata.annotations.get(LIMIT, "3600s").removesuffix("s"))
+        cluster.length[arrived[0].key] = chance.choice((0.5, 0.95)) * limit
+        arrivals[chance.randrange(ARRIVALS)].append(arrived)
+    waiting: dict[str, Cleared] = {}
+    for second in range(PATIENCE // 2):
+        for group, pods in arrivals[second]:
+            cluster.arrive(group, pods)
+        before = len(cluster.evictions)
+        cluster.pass_time(1 if second < ARRIVALS else 5)
+        allocated = {job.key: job.allocated_count for job in cluster.jobs()}
+        for each in cluster.evictions[before:]:
+            waiting.setdefault(each.beneficiary, Cleared(each.time, allocated[each.beneficiary]))
+        for key, cleared in list(waiting.items()):
+            if allocated[key] > cleared.allocated:
+                del waiting[key]
+            assert cluster.world.now() <= cleared.time + SOON or key not in waiting, key
+    assert cluster.evictions
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -3,7 +3,7 @@
 from stromboli.testing import Result, World
 from stromboli.testing.world import NOON
 
-__all__ = ["LIMIT", "NOON", "job", "step", "world"]
+__all__ = ["LIMIT", "NOON", "POLICY", "job", "step", "world"]
 
 LIMIT = "stromboli.sh/time-limit"
 POLICY = """

@@ -2,8 +2,10 @@
 
 import pytest
 
-from tests.manifests import group, pod
-from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step, world
+from stromboli.api.names import HOSTNAME
+from stromboli.testing import World
+from tests.manifests import group, pod, policy
+from tests.plugins.backfill_reservation.backfill_worlds import NOON, POLICY, job, step, world
 
 
 def test_a_short_job_starts_before_the_first_that_waits_and_a_long_one_does_not() -> None:
@@ -164,6 +166,65 @@ def test_a_promised_start_is_kept_when_the_jobs_before_it_end_and_their_queue_co
 @pytest.mark.parametrize("mode", ["easy", "none"])
 def test_a_job_of_a_higher_priority_still_goes_before_a_promised_start(mode: str) -> None:
     assert promised_in_other_queue(mode, priority=10) == {"default/newer": 1}
+
+
+def beside_a_promise(text: str, priority: int) -> World:
+    """`head` waits for 8 of 10 CPUs; `urgent`, in a queue that comes later, fits into the 4 that are free."""
+    queues = "a deserved=cpu:8; b deserved=cpu:4; z"
+    here = World("n1 cpu=10,memory=100Gi,pods=100", queues, policy=text)
+    job(here, "running", 6, "1h", queue="z")
+    step(here)
+    job(here, "head", 8, "1h", queue="a")
+    step(here)
+    job(here, "urgent", 4, queue="b", priority=priority)
+    return here
+
+
+@pytest.mark.parametrize("mode", ["easy", "none"])
+@pytest.mark.parametrize(("priority", "started"), [(1000, {"default/urgent": 1}), (0, {})])
+def test_a_job_of_a_higher_priority_in_another_queue_is_not_held_back(
+    mode: str, priority: int, started: dict[str, int]
+) -> None:
+    assert step(beside_a_promise(POLICY.format(mode=mode), priority)).bound_per_job == started
+
+
+@pytest.mark.parametrize("mode", ["easy", "none"])
+def test_a_waiting_job_of_a_higher_priority_is_not_held_back_once_it_fits(mode: str) -> None:
+    here = beside_a_promise(POLICY.format(mode=mode), 1000)
+    job(here, "next", 2, "2h", queue="b", priority=1000)
+    step(here)
+    assert step(here).bound_per_job == {}
+    here.finish("urgent-0")
+    assert step(here).bound_per_job == {"default/next": 1}
+
+
+@pytest.mark.parametrize("mode", ["easy", "none"])
+def test_priorities_do_not_count_where_the_policy_does_not_order_jobs_by_them(mode: str) -> None:
+    text = POLICY.format(mode=mode).replace("  - name: priority\n", "")
+    assert step(beside_a_promise(text, 1000)).bound_per_job == {}
+
+
+def test_what_a_job_of_a_higher_priority_took_moves_the_promise() -> None:
+    here = beside_a_promise(POLICY.format(mode="easy"), 1000)
+    job(here, "late", 2, "3h", queue="b")
+    assert step(here).bound_per_job == {"default/urgent": 1}
+    assert "default/head" not in step(here).promised  # it is not known when the urgent job ends
+    here.finish("urgent-0")
+    assert step(here).promised["default/head"].start == NOON + 3600
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative", "none"])
+@pytest.mark.parametrize("nodes", ["n1 cpu=8", "n1 cpu=8; n2 cpu=8"])
+def test_a_job_whose_devices_are_not_shared_out_reserves_no_node(mode: str, nodes: str) -> None:
+    backfill = ("backfill-reservation", {"mode": mode})
+    share = {"deviceshare.VGPUEnable": True}
+    text = policy("allocate", "priority gang predicates", ("deviceshare", share), backfill)
+    here = World("; ".join(f"{node},volcano.sh/gpu-memory=4" for node in nodes.split("; ")), policy=text)
+    only = {"nodeSelector": {HOSTNAME: "n1"}}
+    limits = {"cpu": 8, "volcano.sh/gpu-memory": 1}
+    job(here, "hopeless", 8, spec={**only, "containers": [{"name": "main", "resources": {"limits": limits}}]})
+    job(here, "small", 4, spec=only)
+    assert step(here).bound_per_job == {"default/small": 1}
 
 
 @pytest.mark.parametrize("mode", ["easy", "none"])

@@ -110,17 +110,17 @@ class ConservativeBackfill(PromisedStarts):
         try:
             task = search.plain_task(job)
             if task is not None:
-                return None if self._is_spent() else self._by_amounts(job, task)
+                return None if self._is_spent() else self._by_amounts(search, job, task)
             if not self._trials.searches_left:
                 return kept
             return self._by_trials(search, job, attempt, inf if kept is None else kept.start) or kept
         finally:
             self._searching = False
 
-    def _by_amounts(self, job: Job, task: Task) -> Booking | None:
+    def _by_amounts(self, search: ReservationSearch, job: Job, task: Task) -> Booking | None:
         assert self._profile is not None
         needed, limit = self.session.rules.tasks_needed(job), self._limit(job)
-        usable = np.flatnonzero(self.session.evaluation(task).allowed)
+        usable = search.usable_rows(task)
         slot = self._profile.earliest(task.shape, needed, limit, usable)
         return None if slot is None else self._booking(job, task.shape, needed, limit, usable, slot)
 
@@ -147,7 +147,7 @@ class ConservativeBackfill(PromisedStarts):
 
     def held_back(self, job: Job) -> HeldBack | None:
         share = super().held_back(job)
-        if share is not None:
+        if share is not None or job.reserved:
             return share
         booking = self._bookings.get(job)
         if booking is None and self._is_spent():
@@ -198,34 +198,37 @@ class ConservativeBackfill(PromisedStarts):
             return None
         if self._searching and not self.session.cluster.ledgers_of(task.shape):
             return True  # nothing that is promised is asked for
-        own = task.job.id if task.job in self._bookings else None
-        return self._searching, self._ends.limit(task), own
+        booked, own = task.job.id if task.job in self._bookings else None, self._cleared.get(task)
+        return self._searching, self._ends.limit(task), booked, None if own is None else own.row
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
         if task.job is None or task.best_effort:
             return
         if self.session.cluster.ledgers_of(task.shape):
-            yield NodeFilter(
-                self._beside_ledgers, self.name, "pods", lambda _: self._version + self._trials.version
-            )
+            yield NodeFilter(self._beside_ledgers, self.name, "pods", lambda _: self._filter_version())
         if not self._searching:
-            yield NodeFilter(
-                self._beside_promises, self.name, "pods", lambda _: self._version + self._trials.version
-            )
+            yield NodeFilter(self._beside_promises, self.name, "pods", lambda _: self._filter_version())
+
+    def _filter_version(self) -> int:
+        version = self._version + self._trials.version
+        return -version if self._is_evicting() else version
 
     def _beside_ledgers(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         """A task may not be where others were promised what it needs besides amounts, while they have it."""
+        if self._is_evicting():
+            return
         ledgers = self.session.cluster.ledgers_of(task.shape)
         window = self._trials.window if self._searching else (self._now, self._now + self._ends.limit(task))
         passes = nodes.all()
         for job, booking in self._bookings.items():
             if job is not task.job and booking.is_within(*window) and not booking.ledgers.isdisjoint(ledgers):
                 passes[booking.rows] = False
+        self._pass_own(task, passes)
         yield Check(passes, RESERVED)
 
     def _beside_promises(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         """A task may stay as long as it may run without taking what is promised to others."""
-        if self._profile is None or task.job is None:
+        if self._profile is None or task.job is None or self._is_evicting():
             return
         end = self._now + self._ends.limit(task)
         booking = self._bookings.get(task.job)
@@ -238,6 +241,7 @@ class ConservativeBackfill(PromisedStarts):
         for dim, amount in task.shape.request.items():
             if amount > 0:
                 passes &= least[dim] >= amount
+        self._pass_own(task, passes)
         yield Check(passes, RESERVED)
 
 

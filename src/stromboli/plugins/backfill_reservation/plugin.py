@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Literal
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue
+    from stromboli.model.reservations import OwnRoom
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
@@ -121,6 +122,10 @@ class BackfillReservation(Plugin):
         self._queue_specs: dict[str, QueueSpec | None] = {}
         self._early = EarlyAdmission()
         self._reserve_after = duration(arguments.reserve_after)
+        self._cleared: dict[Task, OwnRoom] = {}
+        """The tasks for which pods were evicted, and the capacity that is held for each."""
+        self._goes_by_priority = False
+        """Whether the policy orders jobs by their priority."""
 
     # -- sessions
 
@@ -129,6 +134,10 @@ class BackfillReservation(Plugin):
         self._version += 1
         self._ends.update(session.cluster, dirty, self._now)
         self._early.opening(session, dirty)
+        reservations = session.cluster.reservations
+        owners = ((task, reservations.own_room(task)) for task, _ in reservations.owners())
+        self._cleared = {task: own for task, own in owners if own is not None}
+        self._goes_by_priority = any(plugin.name == "priority" for plugin in session.rules.plugins)
         warn_of_limits(session, dirty)
         ends = self._ends
         self._room_came = (
@@ -190,12 +199,14 @@ class BackfillReservation(Plugin):
         if reservation is None or not self._stays_beyond(task):
             return
         node = change.node or change.old_node
-        if node is not None and change.old_status is Status.PENDING and change.status in PLACED:
-            reservation.take(node.row, task.shape, 1)
-            self._version += 1
-        elif node is not None and change.status is Status.PENDING and change.old_status in PLACED:
-            reservation.take(node.row, task.shape, -1)
-            self._version += 1
+        placed, was_placed = change.status in PLACED, change.old_status in PLACED
+        if node is None or placed is was_placed or Status.PENDING not in (change.status, change.old_status):
+            return
+        sign, own = placed - was_placed, self._cleared.get(task)
+        reservation.take(node.row, task.shape.dense(len(reservation.spare)), sign)
+        if own is not None:  # it was taken off already
+            reservation.take(own.row, own.amount, -sign)
+        self._version += 1
 
     # -- the gate
 
@@ -232,8 +243,8 @@ class BackfillReservation(Plugin):
             return False
         reservation, free = self._last[0], self.session.cluster.columns.future_idle
         stays = reservation is not None and self._now + self._ends.limit_of(job) > reservation.start
-        if stays and reservation is not None and len(reservation.spare) == len(free):
-            free = reservation.beside(free)
+        if reservation is not None and stays and not self._outranks(job, reservation.job):
+            free = reservation.beside(free) if len(reservation.spare) == len(free) else free
         if self._exceeds_share(job, job.min_resources or {}, self._last_shares) is not None:
             return False
         return self._early.leaves_owed(
@@ -392,13 +403,15 @@ class BackfillReservation(Plugin):
     # -- who may overtake
 
     def held_back(self, job: Job) -> HeldBack | None:
+        if job.reserved:
+            return None  # pods were evicted for it: what they held is its own
         share = None
         if self._shares:
             share = self._exceeds_share(job, request_to_start(self.session, job), self._shares)
         if share is not None and not is_refused_by_queue(self.session, job):
             return self._would_delay(job, share)
         head, reservation = self._head, self._reservation
-        if head is None or job is head:
+        if head is None or job is head or self._outranks(job, head):
             return None
         if reservation is None:
             message = f"{head.key} waits for capacity before it, and the policy allows no backfill"
@@ -410,7 +423,7 @@ class BackfillReservation(Plugin):
         """Whether a job of one kind of tasks has room now, but none that leaves the reservation alone."""
         pending = job.by_status[Status.PENDING]
         first = next(iter(pending), None)
-        if first is None or not self._stays_beyond(first) or first.best_effort:
+        if first is None or not self._must_leave_room(first):
             return False
         if any(task.shape is not first.shape for task in pending):
             return False
@@ -435,9 +448,18 @@ class BackfillReservation(Plugin):
             allowed = allowed & in_time | waiting.may_fit(self._reservation.beside(free))
         elif self._head is not None:
             allowed[:] = False
+        if self._head is not None:
+            self._add_outranking(waiting, allowed)
         allowed &= self._within_limits(waiting, allowed)
         allowed[self._slots_of_shares(waiting)] = True
         return np.flatnonzero(allowed)
+
+    def _add_outranking(self, waiting: WaitingColumns, allowed: Bools) -> None:
+        """Add the slots of jobs that could fit and are not held back for the first job."""
+        fitting = waiting.may_fit(self.session.cluster.columns.future_idle)
+        for slot in np.flatnonzero(fitting & ~allowed).tolist():
+            job = waiting.jobs[slot]
+            allowed[slot] = job is not None and self._head is not None and self._outranks(job, self._head)
 
     def _within_limits(self, waiting: WaitingColumns, slots: Bools) -> Bools:
         """Of these slots, those whose jobs the limits of their queues could allow, asked once for jobs of a kind."""
@@ -457,12 +479,13 @@ class BackfillReservation(Plugin):
         jobs = (reservation.job for reservation in self._last_shares.values())
         return [waiting.slots[job] for job in jobs if job in waiting.slots]
 
-    def shape_key(self, task: Task) -> bool:
-        """Whether it may be kept from the nodes of a reservation."""
-        return self._stays_beyond(task)
+    def shape_key(self, task: Task) -> Hashable:
+        """Whether it may be kept from the nodes of a reservation, and where capacity is held for it."""
+        own = self._cleared.get(task)
+        return self._must_leave_room(task) and (True if own is None else own.row)
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
-        if self._stays_beyond(task):
+        if self._must_leave_room(task):
             yield NodeFilter(self._beside_reservation, self.name, "pods", lambda _: self._filter_version())
 
     def _is_evicting(self) -> bool:
@@ -475,7 +498,28 @@ class BackfillReservation(Plugin):
 
     def _beside_reservation(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         if self._reservation is not None and not self._is_evicting():
-            yield Check(self._reservation.leaves_room(self.session.cluster, task.shape), RESERVED)
+            passes = self._reservation.leaves_room(self.session.cluster, task.shape)
+            self._pass_own(task, passes)
+            yield Check(passes, RESERVED)
+
+    def _pass_own(self, task: Task, passes: Bools) -> None:
+        """Let a task use what is held for it, which was promised to no other job."""
+        own = self._cleared.get(task)
+        if own is not None:
+            passes[own.row] = True
+
+    def _must_leave_room(self, task: Task) -> bool:
+        """Whether a task may only take what the reserved job does not need."""
+        reservation, job = self._reservation, task.job
+        if reservation is None or not self._stays_beyond(task):
+            return False
+        return job is None or not self._outranks(job, reservation.job)
+
+    def _outranks(self, job: Job, first: Job) -> bool:
+        """Whether a job of another queue has a higher priority than the job to which a start is promised."""
+        if not self._goes_by_priority or job.queue is None or first.queue is None or job.queue is first.queue:
+            return False
+        return (job.queue.priority, job.priority) > (first.queue.priority, first.priority)
 
     def _stays_beyond(self, task: Task) -> bool:
         """Whether a task may still run when the reserved job is to start."""

@@ -213,6 +213,9 @@ class PromisedStarts(BackfillReservation):
             end = self._now + self._ends.limit(task)
             change_room = profile.take if placed else profile.free
             change_room(self._now, end, np.array([node.row]), vector)
+            own = self._cleared.get(task)
+            if own is not None:  # it was taken off already
+                profile.take(self._now, inf, np.array([own.row]), own.amount[:, None], -1 if placed else 1)
             self._version += 1
         if change.status is Status.BINDING and task.job in self._bookings:
             self._cancel(task.job)

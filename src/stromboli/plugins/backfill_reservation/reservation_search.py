@@ -91,11 +91,11 @@ class StartReservation:
         left[:, self.rows] = 0 if self.alone else np.minimum(left[:, self.rows], self.spare)
         return left
 
-    def take(self, row: int, shape: Shape, sign: int) -> None:
-        """A task that stays beyond the start of the job was put on a node, or (-1) taken off again."""
+    def take(self, row: int, amount: Ints, sign: int) -> None:
+        """A task that stays beyond the start of the job took an amount of a node, or (-1) no longer needs it."""
         place = int(self.rows.searchsorted(row))
         if place < len(self.rows) and self.rows[place] == row:
-            self.spare[:, place] -= sign * shape.dense(len(self.spare))
+            self.spare[:, place] -= sign * amount
 
 
 Places = dict["Task", "Node"]
@@ -126,11 +126,11 @@ class ReservationSearch:
             return self._by_trials(job, attempt, last, room_came)
         needed = self._session.rules.tasks_needed(job)
         start = self._start_by_amounts(task, needed)
-        if last is not None and start >= last.start and self._holds(last):
-            return self._kept(last)
         if start == inf:
             return None
-        usable = np.flatnonzero(self._session.evaluation(task).allowed)
+        if last is not None and start >= last.start and self._holds(last):
+            return self._kept(last)
+        usable = self.usable_rows(task)
         refused = is_refused_by_queue(self._session, job)
         if len(usable) == 1 and not refused:
             amounts = needed * task.shape.dense(len(self._columns.idle))
@@ -166,7 +166,7 @@ class ReservationSearch:
         task = self.plain_task(job)
         if task is None:
             return self.places_at(inf, job, attempt) is not None
-        room = slots(task.shape, self._columns.allocatable)[self._session.evaluation(task).allowed]
+        room = slots(task.shape, self._columns.allocatable)[self.usable_rows(task)]
         return int(room.sum()) >= self._session.rules.tasks_needed(job)
 
     def plain_task(self, job: Job) -> Task | None:
@@ -184,11 +184,17 @@ class ReservationSearch:
             return None
         return first
 
+    def usable_rows(self, task: Task) -> Ints:
+        """The nodes that a task may use by more than amounts; none if plugins refuse it on all nodes."""
+        if self._session.refused(task):
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(self._session.evaluation(task).allowed)
+
     # -- by arithmetic
 
     def _start_by_amounts(self, task: Task, needed: int) -> float:
         """The first moment at which nodes have room for so many tasks alike; infinity if there is none."""
-        usable = np.flatnonzero(self._session.evaluation(task).allowed)
+        usable = self.usable_rows(task)
         if len(usable) == 1:
             return self._start_on(int(usable[0]), task, needed)
         return self._first_moment(lambda free: int(slots(task.shape, free[:, usable]).sum()) >= needed)
