@@ -1,5 +1,7 @@
 """proportion: weighted shares between queues, filled like water (spec 03 6)."""
 
+import pytest
+
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.api.types.scheduling import QueueSpec
@@ -8,6 +10,7 @@ from stromboli.model.dimensions import CPU, MEMORY, PODS
 from stromboli.model.queue import Queue
 from stromboli.plugins.proportion import Share, fill
 from stromboli.testing import World
+from tests.manifests import policy
 
 PLUGINS = "priority gang | predicates proportion"
 
@@ -106,3 +109,16 @@ def test_a_guarantee_of_zero_is_a_limit_where_all_is_guaranteed_to_others():
     nothing = queue("guest", 1, 0, 0, 1, guarantee={3: 0})
     nothing.pending = {CPU: 0, MEMORY: 0, PODS: 1, 3: 1000}
     assert shares_of([everything, nothing], {CPU: 1000, MEMORY: 1000, PODS: 9, 3: 4000})[1].get(3, 0) == 0
+
+
+@pytest.mark.parametrize("cpu", [6, 2])
+def test_a_job_takes_what_was_cleared_for_it_though_the_share_of_its_queue_has_fallen(cpu: int) -> None:
+    """With 2 CPUs its queue still has more than its share."""
+    hold = {"fewestVictims": True, "holdFor": "5m"}
+    text = policy("allocate, preempt", "priority | predicates proportion", preempt=hold)
+    here = World("n1 cpu=8", "a; b", policy=text)
+    here.job("low", pods=8, minimum=0, cpu=1, queue="b", running_on=["n1"] * 8)
+    here.job("urgent", cpu=cpu, queue="b", priority=1)
+    assert len(here.step().evicted) == cpu
+    here.job("new", pods=8, minimum=1, cpu=1, queue="a")
+    assert "default/urgent" in here.step().bound_per_job

@@ -109,13 +109,16 @@ class Proportion(Plugin):
         share = self._shares.get(queue)
         if share is None or not less_equal(share.deserved, queue.held):
             return False
-        return not self._inqueue.has_gangs_below_minimum(queue)
+        return not self._inqueue.has_gangs_below_minimum(queue) and not queue.reserved
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         share = self._shares.get(queue)
         if share is None or not queue.open:
             return False
-        return fits_added(queue.unavailable_to(task.job), task.request, self._limit(share, task.job))
+        # shares change while pods that were evicted for a task leave; what they held is the task's all the same
+        is_held = task.uid in self.session.cluster.reservations
+        limit = share.capability if is_held else self._limit(share, task.job)
+        return fits_added(queue.unavailable_to(task.job), task.request, limit)
 
     def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
         share = self._shares.get(queue)
