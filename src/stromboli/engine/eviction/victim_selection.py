@@ -119,8 +119,9 @@ class VictimSelection:
         """The searches among some of the candidates, the best victims first; last the one among all of them.
 
         With `fewestVictims`, victims that the first tier allows are looked for on every node, those of the lowest
-        priority first, before any others. Among them, jobs that would lose many times what is needed come last, whatever
-        their priority. Among the others, smaller jobs come first, and among those of a size the lowest priority.
+        priority first, before any others. Among them, jobs that would lose many times what is needed come last,
+        whatever their priority. Among the others, smaller jobs come first, and among those of a size the lowest
+        priority.
         """
         if not self.options.fewest_victims:
             yield self
