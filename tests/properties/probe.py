@@ -37,6 +37,7 @@ from tests.properties.rebuild import kept_sums
 
 Record = dict[str, Any]
 SHARD = "volcano"
+REHEARSED = "rehearsed"
 OF_JOBS = (
     *("job_order", "job_valid", "job_ready", "job_pipelined", "job_starving", "job_enqueueable"),
     *("held_back", "promised", "admitted_early", "may_reclaim_for", "backfill_beneficiary"),
@@ -99,6 +100,7 @@ class _Probe:
         ):
             yield from part()
         if with_trial:
+            yield REHEARSED, True
             yield from self._of_trial()
 
     def _alone(self, point: str, *items: Any) -> Iterator[tuple[str, Any]]:
@@ -263,6 +265,12 @@ class _Probe:
             yield "ledgers after the trial", plain(ledger_sums(self.cluster))
             for queue in self.queues:
                 yield from self._ask(("overused", "queue_limits"), f"{queue.name} after the trial", queue)
+
+
+def differences(live: Record, made: Record) -> Record:
+    """What differs; a cycle that repeats one without a rehearsal is compared in what that one was asked."""
+    keys = {**live, **made} if REHEARSED in live else live
+    return {key: (live.get(key), made.get(key)) for key in keys if live.get(key) != made.get(key)}
 
 
 def _of_model(world: ProbedWorld) -> Iterator[tuple[str, Any]]:

@@ -16,7 +16,7 @@ from stromboli.api.types.devices import ResourceClaimTemplate
 from stromboli.api.types.meta import Object
 from tests.properties.feed_worlds import SETTINGS, Setting, world_objects
 from tests.properties.mutations import Mutator, Path, mutable_fields
-from tests.properties.probe import ProbedWorld
+from tests.properties.probe import ProbedWorld, differences
 from tests.properties.single_changes import MUTABLE, Witness, changes, is_usable, put
 
 WORLDS = 4
@@ -84,10 +84,7 @@ def check(world: ProbedWorld, setting: Setting, what: str) -> None:
     """What the model comes to is what one comes to that is made of the same objects."""
     fresh = ProbedWorld(world.objects.values(), setting)
     fresh.now, fresh.intake.cluster.memory = world.now, deepcopy(world.intake.cluster.memory)
-    live, made = world.probe(), fresh.probe()
-    missed = {
-        key: (live.get(key), made.get(key)) for key in {**live, **made} if live.get(key) != made.get(key)
-    }
+    missed = differences(world.probe(), fresh.probe())
     assert not missed, what
 
 
