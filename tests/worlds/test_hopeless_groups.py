@@ -410,6 +410,14 @@ def test_a_gang_larger_than_the_capability_of_its_queue_keeps_nothing(policy: st
     assert set(world.step(2).binds | world.step().binds) == {"default/x-0", "default/y-0"}
 
 
+@OURS
+def test_a_gang_larger_than_the_capability_is_told_so_if_it_is_alone_in_its_queue(policy: str) -> None:
+    world = World(policy=policy_named(policy).source).add(*(node(f"n{number}") for number in range(1, 5)))
+    world.add(queue("team", **SMALL), *hopeless(3, minimum=3, cpu=4, queue="team"))
+    hint = world.step(2).pending["default/big"].hint
+    assert "it requests cpu 12 and the capability is cpu 8, so it can never start" in hint
+
+
 def test_a_gang_larger_than_the_capability_of_a_parent_queue_keeps_nothing() -> None:
     world = in_queue("full-capacity-tree", queue("p", parent="root", **SMALL), queue("team", parent="p"))
     assert set(world.step(2).binds | world.step().binds) == {"default/x-0", "default/y-0"}

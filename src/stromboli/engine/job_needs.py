@@ -244,11 +244,11 @@ class JobNeeds:
             return self.could_never_start(job)
         known = self._barred.get(job)
         if known is None:
-            reasons = (self._exceeds_capability, self.exceeds_open_nodes, self.exceeds_hosts_apart)
+            reasons = (self.exceeds_capability, self.exceeds_open_nodes, self.exceeds_hosts_apart)
             known = self._barred[job] = not job.has_started and any(reason(job) for reason in reasons)
         return known
 
-    def _exceeds_capability(self, job: Job) -> bool:
+    def exceeds_capability(self, job: Job) -> bool:
         """Whether the pods that must start together request more than a queue may hold."""
         limits = list(self._capabilities(job.queue)) if job.queue is not None else []
         most = [(dim, amount) for limit in limits for dim, amount in limit.items() if dim != PODS]

@@ -110,8 +110,10 @@ class NodeGates:
         return self._larger_than_cluster(job) or self._barred(job, task)
 
     def _barred(self, job: Job, task: Task | None) -> Diagnosis | None:
-        """Of a job that was not tried, since nodes keep its pods off: the shares and the gate count nothing for it."""
+        """Of an admitted job that was not tried, as nodes keep its pods off and the shares count nothing for it."""
         session = self._session
+        if job.waits_for_queue:
+            return None  # the gate refused it
         if task is not None and session.needs.exceeds_open_nodes(job):
             verdict = session.place(task)
             return self._of_verdict(job, task, verdict) if isinstance(verdict, Verdict) else None

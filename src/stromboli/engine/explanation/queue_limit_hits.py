@@ -123,7 +123,12 @@ class QueueLimitGate:
         if queue is None or task is None:
             return None
         overused, allocatable, hit = self._answer(queue, task)
-        if overused:
+        if session.needs.is_barred(job) and session.needs.exceeds_capability(
+            job
+        ):  # the shares count nothing for it
+            message = f'queue "{queue.name}" may not hold the pods that must start together'
+            hit = limit_hit(session, queue, least_request(job)) or hit
+        elif overused:
             message = f'queue "{queue.name}" has used up its share'
         elif not allocatable or (hit and queue in session.attempts.uncommitted.held):
             message = f'queue "{queue.name}" has no capacity left for a pod of this size'
