@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
-MAX_PROPORTION = 4
+OUT_OF_PROPORTION = 4
 """A job that would lose more times what is needed stays as long as a higher priority may lose less."""
 SIZE_STEPS = 4
 """How many sizes are distinguished between one and its double."""
@@ -455,7 +455,7 @@ def loss_limits(need: float, losses: Collection[float]) -> list[float]:
 
 def is_out_of_proportion(loss: float, need: float) -> bool:
     """Whether a job would lose many times what is needed."""
-    return loss > MAX_PROPORTION * rounded_up(need)
+    return loss > OUT_OF_PROPORTION * rounded_up(need)
 
 
 def rounded_up(size: float) -> float:
