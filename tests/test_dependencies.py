@@ -16,7 +16,12 @@ OWN = {
     *(folder.name for folder in ROOT.iterdir()),
     *(script.stem for script in ROOT.glob("docs/*.py")),
 }
-DISTRIBUTIONS = {"cel_expr_python": "cel-expr-python", "re2": "google-re2", "yaml": "PyYAML"}
+DISTRIBUTIONS = {
+    "cel_expr_python": "cel-expr-python",
+    "re2": "google-re2",
+    "xdist": "pytest-xdist",
+    "yaml": "PyYAML",
+}
 """Packages that are not named after the distribution that they come with."""
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME = PYPROJECT["project"]["dependencies"]

@@ -206,7 +206,9 @@ NO_BOUNDS = {
         admission.rules.job_rules.MAX_RETRY
         api.go_scalars.MAX_DURATION
         api.resources.quantity.INT64_MAX
+        cli.demo.command.MAX_SPEED
         cli.demo.command.TIME_LIMIT
+        plugins.network_topology_aware.leaf_distances.MAX_TASKS
         engine.eviction.eviction_domains.DEFAULT_MAX_DOMAINS
         engine.placement.node_fit.MAX_SLOTS
         model.volumes.volume_grant.BIND_TIMEOUT

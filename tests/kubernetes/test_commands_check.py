@@ -81,7 +81,8 @@ def deployment(plane: ControlPlane, namespace: str, name: str) -> None:
     spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
     root = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     made = json.loads(plane.request("POST", root, {"metadata": {"name": name}, "spec": spec}))
-    made["status"] = {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 1}
+    ready = {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 1}
+    made["status"] = {**ready, "observedGeneration": made["metadata"]["generation"]}
     plane.request("PUT", f"{root}/{name}/status", made)
 
 

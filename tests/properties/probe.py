@@ -17,7 +17,7 @@ from stromboli.engine.catalog import action
 from stromboli.engine.cycle import Engine
 from stromboli.engine.placement.node_functions import Nodes, checked, finished, passes, scored
 from stromboli.engine.placement.node_placement import Place
-from stromboli.engine.plugin import POINTS, Eviction, Plugin
+from stromboli.engine.plugin import POINTS, Eviction, Plugin, QueueLimit
 from stromboli.engine.points import Choice
 from stromboli.engine.session import Session
 from stromboli.model.job import Job, SubJob
@@ -110,7 +110,18 @@ class _Probe:
             tiers = self.session.rules.methods_by_tier(point)
             methods = self._methods[point] = [method for _, tier in tiers for method in tier]
         for method in methods:
-            yield cast(Plugin, cast(Any, method).__self__).name, plain(method(*items))
+            answer = method(*items)
+            if point == "queue_limits":
+                answer = [self._by_resource(limit) for limit in answer]
+            yield cast(Plugin, cast(Any, method).__self__).name, plain(answer)
+
+    def _by_resource(self, limit: QueueLimit) -> tuple[object, ...]:
+        """A limit with the names of resources: their numbers, and those that nothing names, differ between models."""
+        most, held, raised_to = (
+            self.cluster.dims.named({dim: amount for dim, amount in (amounts or {}).items() if amount})
+            for amounts in (limit.most, limit.held, limit.raised_to)
+        )
+        return (limit.queue, limit.code, most, held, raised_to, limit.remedy)
 
     def _ask(self, points: Sequence[str], what: str, *items: Any) -> Iterator[tuple[str, Any]]:
         for point in points:
