@@ -174,6 +174,16 @@ def guaranteed_queues(sizes: Sizes, seed: int) -> Iterator[Manifest]:
         yield from gang(f"job-{index}", sizes.members, ONE_CORE, phase="Inqueue", queue=f"taker-{index}")
 
 
+def one_holder(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    """One queue holds all that runs; every pending job is in a queue of its own."""
+    yield from nodes(sizes)
+    yield queue("holder")
+    yield from running(sizes, TENTH, minimum=1, queue="holder")
+    for index in range(sizes.gangs):
+        yield queue(f"taker-{index}")
+        yield from gang(f"job-{index}", sizes.members, ONE_CORE, phase="Inqueue", queue=f"taker-{index}")
+
+
 def racks(sizes: Sizes, seed: int) -> Iterator[Manifest]:
     """Sixteen nodes share a switch; a gang must stay below one."""
     yield from nodes(sizes)

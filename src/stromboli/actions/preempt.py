@@ -69,7 +69,7 @@ def preempt(session: Session) -> None:
         "preemptable",
         (Status.BOUND, Status.RUNNING),
         _is_other_job,
-        accepts,
+        accepts=accepts,
         key=_priorities,
         scope=session.queue_of,
         # Within a job, each task is served by itself, unless capacity for it alone is known to be of no use.

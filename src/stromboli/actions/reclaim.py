@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.eviction_commit import may_reclaim_from, no_attempt_before
+from stromboli.engine.eviction.eviction_commit import (
+    may_reclaim_from,
+    may_reclaim_from_queue,
+    no_attempt_before,
+)
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import clear_first
 from stromboli.engine.eviction.starving_jobs import evict_for_job, pipeline_without_eviction, starving_jobs
@@ -47,10 +51,16 @@ def reclaim(session: Session) -> None:
             return False
         return may_reclaim_from(session, task, job, arguments)
 
+    def may_take_from_queue(task: Task, queue: Queue | None) -> bool | None:
+        if task.job is not None and queue is not task.job.queue and queue in spared.get(task.job, ()):
+            return False
+        return may_reclaim_from_queue(session, task, queue)
+
     candidates = VictimCandidates(
         "reclaimable",
         (Status.RUNNING,),
         may_take_from,
+        may_take_from_queue,
         accepts=arguments.may_evict(session),
         required=True,
         key=lambda task: (task.job.priority, spared.get(task.job)) if task.job else None,

@@ -128,13 +128,16 @@ class Bound:
 
     `key` is all that the answer reads of the preempting task; what failed for one task need not be tried for the next
     with the same key while nothing moves.
-    An answer about a job of another queue may be kept until a task of that queue moves.
+    An answer about a job of another queue may be kept until a task of that queue moves; with `of_queue`, until a task
+    of the job moves or what that returns changes.
     """
 
     key: Hashable
     """All that the answer reads of the preempting task."""
     may: Callable[[Job], bool]
     """Whether any task of a job could be a victim."""
+    of_queue: Callable[[Queue], object] | None = None
+    """All that the answer reads of the job's queue and of other jobs there, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)

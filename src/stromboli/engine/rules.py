@@ -216,6 +216,7 @@ class Rules:
         return Bound(
             tuple(keys),
             lambda job: _all_may(always, job) and any(_all_may(bounds, job) for bounds in tiers),
+            lambda queue: [_read_of(queue, *entry) for bounds in tiers for entry in bounds],
         )
 
     def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
@@ -288,6 +289,14 @@ class Rules:
             getattr(type(plugin), name) for plugin in self.plugins if self._takes_part(plugin, POINTS[name])
         ]
         return any_depends(methods, on)
+
+
+def _read_of(queue: Queue, plugin: Plugin, bound: Bound) -> object:
+    """What a bound reads of a queue; if that is unknown, something that equals nothing."""
+    try:
+        return bound.of_queue(queue) if bound.of_queue is not None else object()
+    except BaseException as error:
+        raise_attributed(error, plugin.name, "victim_bound")
 
 
 def _all_may(bounds: Iterable[tuple[Plugin, Bound]], job: Job) -> bool:

@@ -33,7 +33,7 @@ class Cdp(Plugin):
         return "its pods are in their cooldown period"
 
     def victim_bound(self, point: str, task: Task) -> Bound:
-        return Bound(None, lambda job: True)
+        return Bound(None, lambda job: True, lambda queue: None)
 
     def _past_cooldown(self, candidates: list[Task]) -> list[Task]:
         return [task for task in candidates if not self._cooling_down(task)]

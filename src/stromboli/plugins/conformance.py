@@ -29,7 +29,7 @@ class Conformance(Plugin):
         return "its pods are critical to the cluster"
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
-        return Bound(None, lambda job: job.namespace != names.SYSTEM_NAMESPACE)
+        return Bound(None, lambda job: job.namespace != names.SYSTEM_NAMESPACE, lambda queue: None)
 
     @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:

@@ -81,7 +81,9 @@ class Gang(Plugin):
             return None
         preemption = point == "preemptable"
         return Bound(
-            None, lambda job: job.ready_count > job.minimum or (preemption and job.native is not None)
+            None,
+            lambda job: job.ready_count > job.minimum or (preemption and job.native is not None),
+            lambda queue: None,
         )
 
     @in_turn

@@ -46,7 +46,7 @@ class Pdb(Plugin):
         return "a PodDisruptionBudget protects its pods"
 
     def victim_bound(self, point: str, task: Task) -> Bound:
-        return Bound(None, lambda job: True)
+        return Bound(None, lambda job: True, lambda queue: None)
 
     def victim_limits(self, tasks: list[Task]) -> list[Task]:
         return self._allowed(tasks)

@@ -44,7 +44,9 @@ class Priority(Plugin):
         if job is None or point != "preemptable":
             return None
         return Bound(
-            (job.priority, task.priority), lambda other: other is job or other.priority < job.priority
+            (job.priority, task.priority),
+            lambda other: other is job or other.priority < job.priority,
+            lambda queue: None,
         )
 
     @in_turn

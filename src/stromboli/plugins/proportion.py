@@ -194,11 +194,11 @@ class Proportion(Plugin):
         return f'its queue "{queue.name if queue else ""}" is within its deserved share'
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
-        return Bound(None, self._is_over)
+        return Bound(None, lambda job: job.queue is not None and self._is_over(job.queue), self._is_over)
 
-    def _is_over(self, job: Job) -> bool:
-        share = self._shares.get(job.queue) if job.queue else None
-        return share is not None and job.queue is not None and not less_equal(job.queue.held, share.deserved)
+    def _is_over(self, queue: Queue) -> bool:
+        share = self._shares.get(queue)
+        return share is not None and not less_equal(queue.held, share.deserved)
 
     # -- the gate
 

@@ -127,7 +127,7 @@ class Tdm(Plugin):
 
     def victim_bound(self, point: str, task: Task) -> Bound:
         takes = _may_take_from_others(task)
-        return Bound(takes, lambda job: takes)
+        return Bound(takes, lambda job: takes, lambda queue: None)
 
     @in_turn
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:

@@ -136,6 +136,16 @@ def may_reclaim_from(session: Session, task: Task, job: Job, options: EvictionOp
     return job.queue.reclaimable and not took_lately(session, job, task.job, options)
 
 
+def may_reclaim_from_queue(session: Session, task: Task, queue: Queue | None) -> bool | None:
+    """Whether a task may take from all jobs of a queue, or from none; None: that differs by job."""
+    if task.job is None or queue is None or task.job.queue is None or queue is task.job.queue:
+        return None
+    if not queue.reclaimable:
+        return False
+    losses = session.cluster.memory.get(EVICTED, {})
+    return None if (task.job.queue.name, queue.name) in losses else True
+
+
 def queues_that_took(session: Session, job: Job) -> frozenset[Hashable]:
     """The names of queues for which pods of a job's queue were reclaimed, as far as that is remembered."""
     losses = session.cluster.memory.get(EVICTED, {})

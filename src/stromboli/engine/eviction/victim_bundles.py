@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from stromboli.engine.eviction.victim_candidates import VictimIndex, queue_ranks
+from stromboli.engine.eviction.victim_candidates import NO_BOUND, VictimIndex, queue_ranks
 from stromboli.model.amounts import Amounts, dominant_share, total_of
 from stromboli.model.job import READY_STATUSES
 
 if TYPE_CHECKING:
     from stromboli.engine.eviction.victim_candidates import JobVictims, VictimCandidates
+    from stromboli.engine.plugin import Bound
     from stromboli.engine.session import Session
     from stromboli.model.job import Job, SubJob
     from stromboli.model.queue import Queue
@@ -168,8 +169,8 @@ class BundleIndex(VictimIndex):
         """Jobs with bundles that are safe, by their keys; then jobs with others."""
         self._others: list[tuple[tuple[Any, ...], Job]] = []
 
-    def update(self, task: Task, may: Callable[[Job], bool] = lambda job: True) -> list[Job]:
-        changed = super().update(task, may)
+    def update(self, task: Task, bound: Bound = NO_BOUND) -> list[Job]:
+        changed = super().update(task, bound)
         self._stale.update(dict.fromkeys(changed))
         return changed
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from stromboli.engine.plugin import Bound
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
@@ -33,6 +34,8 @@ class VictimCandidates:
     """Where plugins vote on them: `preemptable` or `reclaimable`."""
     statuses: tuple[Status, ...]
     may_take_from: Callable[[Task, Job], bool]
+    may_take_from_queue: Callable[[Task, Queue | None], bool | None] = field(default=lambda task, queue: None)
+    """Whether a task may take from every job of a queue, or from none; None: `may_take_from` tells for each."""
     accepts: Callable[[Task, Task], bool] = field(default=lambda task, victim: victim.preemptable)
     required: bool = False
     """Whether nodes without any candidate are passed over even if the task fits there."""
@@ -46,6 +49,13 @@ class VictimCandidates:
     def of_any_job(self) -> VictimCandidates:
         """The same from all jobs, for an index that tasks share which may take from different jobs."""
         return replace(self, may_take_from=lambda task, job: True)
+
+    def all_of(self, task: Task, queue: Queue | None, jobs: dict[Job, K]) -> dict[Job, K]:
+        """Those of some jobs, all of one queue, from which a task may take."""
+        answer = self.may_take_from_queue(task, queue)
+        if answer is None:
+            return {job: value for job, value in jobs.items() if self.may_take_from(task, job)}
+        return jobs if answer else {}
 
     def has_any(self, job: Job) -> bool:
         """Whether any task of a job could be a candidate by its status."""
@@ -65,9 +75,13 @@ class VictimCandidates:
 
     def of_job(self, task: Task, job: Job) -> list[Task]:
         """The candidates among the tasks of a job."""
-        if not job.visible or not self.has_any(job) or not self.may_take_from(task, job):
+        if not self.may_have(task, job):
             return []
         return [member for member in self.members(job) if self.accepts(task, member)]
+
+    def may_have(self, task: Task, job: Job) -> bool:
+        """Whether any task of a job could be a candidate for a task."""
+        return job.visible and self.has_any(job) and self.may_take_from(task, job)
 
     def members(self, job: Job) -> Iterator[Task]:
         """The tasks of a job that could be candidates by their status."""
@@ -87,10 +101,14 @@ class JobVictims(NamedTuple):
     """Whether plugins might allow any of them."""
 
 
+NO_BOUND = Bound(None, lambda job: True, lambda queue: None)
+
+
 class VictimIndex:
     """Candidates for tasks of one kind by job, with sums by node; jobs that moves touched are listed again.
 
-    With `whole_queues`, so are all jobs of their queues, as what plugins allow may depend on what a queue holds.
+    Jobs of which plugins allow no victim are not listed before `list_all`. With `whole_queues`, they are asked again
+    about all jobs of a queue that moves touched, if what their answers read of the queue changed.
     """
 
     def __init__(
@@ -106,8 +124,16 @@ class VictimIndex:
         self._whole_queues = whole_queues
         self._seen = len(session.cluster.touched)
         self._task: Task | None = None
+        self._read_of: dict[Queue, object] = {}
+        """What answers of plugins read of queues when all jobs there were last asked about."""
+        self._unlisted: dict[Job, None] = {}
+        """Jobs that may have candidates, but none that plugins allow."""
         self.by_job: dict[Job, JobVictims] = {}
         """Jobs with candidates; the entry of a job is replaced, never changed."""
+        self.by_queue: dict[Queue | None, dict[Job, JobVictims]] = {}
+        """The same by queue."""
+        self.has_refused = False
+        """Whether any of these jobs may be one of which plugins allow no victim."""
         columns = session.cluster.columns
         self.held: Ints = np.zeros_like(columns.idle)
         """What the candidates that plugins might allow hold on each node."""
@@ -117,29 +143,55 @@ class VictimIndex:
     def __contains__(self, task: Task) -> bool:
         return _has(self.by_job, task)
 
-    def update(self, task: Task, may: Callable[[Job], bool] = lambda job: True) -> list[Job]:
+    def update(self, task: Task, bound: Bound = NO_BOUND) -> list[Job]:
         """List the candidates of jobs that changed, and of the jobs of this task and the last one.
 
-        `may` returns of which jobs plugins might allow any. Returns the jobs that were listed again.
+        The bound tells of which jobs plugins might allow any. Returns the jobs that were listed again, or left out.
         """
-        jobs = list(self._changed(task))
+        jobs = list(self._changed(task, bound))
         self._seen, self._task = len(self._session.cluster.touched), task
-        before, now = [], []
+        before, allowed = [], []
         for job in jobs:
+            self._unlisted.pop(job, None)
             known = self.by_job.pop(job, None)
             if known is not None:
                 before.append(known)
-            if tasks := self._candidates.of_job(task, job):
-                victims = JobVictims(dict.fromkeys(tasks), rows_by_shape(tasks), may(job))
-                self.by_job[job] = victims
-                now.append(victims)
-        for sign, listed in ((-1, before), (1, now)):
-            if listed:
-                self.held += sign * self._held_by(listed)
-                self._counts += sign * self._number_of(listed)
+                self._of_queue(job).pop(job)
+            if not self._candidates.may_have(task, job):
+                continue
+            if bound.may(job):
+                allowed.append(job)
+            else:
+                self._unlisted[job] = None
+        self._sum_up(-1, before)
+        self._list(task, allowed, True)
         return jobs
 
-    def _changed(self, task: Task) -> Iterable[Job]:
+    def list_all(self) -> None:
+        """List the other jobs as well, of which plugins allow no victim."""
+        if self._task is not None and self._unlisted:
+            self.has_refused = True
+            self._list(self._task, self._unlisted, False)
+            self._unlisted = {}
+
+    def _list(self, task: Task, jobs: Iterable[Job], allowed: bool) -> None:
+        listed = []
+        for job in jobs:
+            if tasks := self._candidates.of_job(task, job):
+                victims = JobVictims(dict.fromkeys(tasks), rows_by_shape(tasks), allowed)
+                self.by_job[job] = self._of_queue(job)[job] = victims
+                listed.append(victims)
+        self._sum_up(1, listed)
+
+    def _sum_up(self, sign: int, listed: list[JobVictims]) -> None:
+        if listed:
+            self.held += sign * self._held_by(listed)
+            self._counts += sign * self._number_of(listed)
+
+    def _of_queue(self, job: Job) -> dict[Job, JobVictims]:
+        return self.by_queue.setdefault(job.queue, {})
+
+    def _changed(self, task: Task, bound: Bound) -> Iterable[Job]:
         last = self._task
         if last is None:
             return (job for job in jobs_within(self._session, self._scope) if job.ready_count)
@@ -147,32 +199,39 @@ class VictimIndex:
         if last.job is not task.job:
             jobs |= dict.fromkeys(job for job in (last.job, task.job) if job is not None)
         if self._whole_queues:
-            queues = dict.fromkeys(job.queue for job in jobs if job.queue is not None)
-            jobs = dict.fromkeys(job for queue in queues for job in queue.jobs)
+            for queue in dict.fromkeys(job.queue for job in jobs if job.queue is not None):
+                if self._reads_anew(queue, bound):
+                    jobs |= dict.fromkeys(queue.jobs)
         return [job for job in jobs if self._scope is None or self._scope in (job, job.queue)]
 
-    def freeable(self, taken: dict[Job, JobVictims], freeing: dict[Job, JobVictims]) -> FreeableCapacity:
-        """What nodes could free if jobs are taken from; only the freeing ones of them may have allowed victims."""
-        return FreeableCapacity(
-            freeing,
-            taken,
-            self._part(freeing, self.held, self._held_by),
-            self._part(taken, self._counts, self._number_of),
-            len(self._session.journal),
-            len(self._session.journal.rollbacks),
-        )
+    def _reads_anew(self, queue: Queue, bound: Bound) -> bool:
+        """Whether answers of plugins about all jobs of a queue may have changed; they are asked again if so."""
+        reads = bound.of_queue(queue) if bound.of_queue is not None else object()
+        known, self._read_of[queue] = self._read_of.get(queue, self), reads
+        return known != reads
+
+    def freeable(self, freeing: dict[Job, JobVictims]) -> FreeableCapacity:
+        """What nodes could free if some jobs may have victims that plugins allow."""
+        journal = self._session.journal
+        return FreeableCapacity(freeing, self.held_by(freeing), len(journal), len(journal.rollbacks))
+
+    def counts_by(self, jobs: Mapping[Job, JobVictims]) -> Ints:
+        """How many candidates each node has, of some jobs."""
+        return self._part(jobs, self._counts, self._number_of)
 
     def held_by(self, jobs: Mapping[Job, JobVictims]) -> Ints:
         """What the candidates of some jobs that plugins might allow hold on each node."""
-        return self.held if len(jobs) == len(self.by_job) else self._part(jobs, self.held, self._held_by)
+        return self._part(jobs, self.held, self._held_by)
 
     def _part(
         self, jobs: Mapping[Job, JobVictims], whole: Ints, sum_up: Callable[[Iterable[JobVictims]], Ints]
     ) -> Ints:
         """A sum over some of the jobs; over the others, and taken off the whole, if those are fewer."""
+        if len(jobs) == len(self.by_job):
+            return whole.copy()
         if 2 * len(jobs) < len(self.by_job):
             return sum_up(jobs.values())
-        return whole - sum_up(victims for job, victims in self.by_job.items() if job not in jobs)
+        return whole - sum_up(self.by_job[job] for job in self.by_job.keys() - jobs.keys())
 
     def _held_by(self, listed: Iterable[JobVictims]) -> Ints:
         rows: dict[Shape, list[int]] = {}
@@ -290,13 +349,13 @@ class FreeableCapacity:
 
     freeing: dict[Job, JobVictims]
     """The jobs of which victims count in `freed`."""
-    taken: dict[Job, JobVictims]
-    """The jobs of which candidates count in `counts`."""
     freed: Ints
-    counts: Ints
-    """How many candidates each node has, whether plugins could allow them or not."""
     journal_length: int
     rollbacks_seen: int
+    taken: dict[Job, JobVictims] = field(default_factory=dict)
+    """The jobs of which candidates count in `counts`."""
+    counts: Ints | None = None
+    """How many candidates each node has, whether plugins could allow them or not; None before it is asked."""
 
     def is_valid(self, session: Session) -> bool:
         """Whether it is still an upper bound: not if an eviction that it counts as done was rolled back."""
@@ -308,7 +367,7 @@ class FreeableCapacity:
     def remove(self, victim: Task, row: int, journal_length: int) -> None:
         """A task was evicted: it can free nothing again."""
         self.journal_length = journal_length
-        if _has(self.taken, victim):
+        if self.counts is not None and _has(self.taken, victim):
             self.counts[row] -= 1
         if _has(self.freeing, victim):
             self.freed[:, row] -= victim.shape.dense(len(self.freed))

@@ -19,6 +19,7 @@ from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
 from stromboli.engine.eviction.victim_candidates import (
     FreeableCapacity,
     JobRanks,
+    JobVictims,
     VictimCandidates,
     VictimIndex,
     in_victim_order,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from stromboli.engine.attribution import Method
     from stromboli.engine.eviction.eviction_options import EvictionOptions
     from stromboli.engine.placement.node_functions import Bools
+    from stromboli.engine.plugin import Bound
     from stromboli.engine.rules import Rules
     from stromboli.engine.session import Session
     from stromboli.engine.waiting.room_waits import WaitGroup
@@ -73,6 +75,54 @@ class _Shared:
         self.indexes: dict[Hashable, VictimIndex] = {}
         self.least_losses: dict[Job, tuple[int, float]] = {}
         """By job, with how many tasks of it were ready."""
+        self.losses = LossesByQueue(session)
+
+
+class LossesByQueue:
+    """What the jobs of each queue would lose, rounded up, by their priority; kept up by the jobs that moves touch."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._seen = 0
+        self._jobs: dict[Queue | None, list[Job]] = {}
+        self._of_job: dict[Job, set[float]] = {}
+        self._counts: dict[Queue | None, dict[int, Counter[float]]] = {}
+        """By queue and priority, how many jobs have each loss; of queues that were asked for."""
+
+    def jobs(self) -> dict[Queue | None, list[Job]]:
+        """The jobs that take part in cycles, by queue."""
+        if not self._jobs:
+            for job in self._session.jobs():
+                self._jobs.setdefault(job.queue, []).append(job)
+        return self._jobs
+
+    def of_queue(
+        self, queue: Queue | None, priority: float, losses_of: Callable[[Job], set[float]]
+    ) -> Iterator[float]:
+        """What the jobs of a queue up to some priority would lose."""
+        touched = self._session.cluster.touched
+        for job in dict.fromkeys(touched[self._seen :]):
+            if job in self._of_job:
+                self._count(job, losses_of(job))
+        self._seen = len(touched)
+        if queue not in self._counts:
+            self._counts[queue] = {}
+            for job in self.jobs().get(queue, ()):
+                self._count(job, losses_of(job))
+        for of_jobs, counts in self._counts[queue].items():
+            if of_jobs <= priority:
+                yield from counts
+
+    def _count(self, job: Job, losses: set[float]) -> None:
+        before, self._of_job[job] = self._of_job.get(job, set()), losses
+        if losses == before:
+            return
+        counts = self._counts[job.queue].setdefault(job.priority, Counter())
+        counts.update(losses - before)
+        for loss in before - losses:
+            counts[loss] -= 1
+            if not counts[loss]:
+                del counts[loss]
 
 
 class VictimSelection:
@@ -95,8 +145,6 @@ class VictimSelection:
         self._shared.searches[self._limits] = self
         self.guarantees = self._shared.guarantees
         self._capacities: dict[Hashable, FreeableCapacity] = {}
-        self._without_victims: dict[Hashable, int] = {}
-        """For tasks for which no job may be taken from: after how many moves that was found."""
         self._failed: dict[Hashable, tuple[int, int]] = {}
         self._distinct_losses: dict[Hashable, set[float]] = {}
         """What jobs lose at least and as a whole, for tasks of one kind; as they were when it was first asked."""
@@ -166,11 +214,31 @@ class VictimSelection:
         key = (self.session.queue_of(task), self._candidates.key(task))
         losses = self._distinct_losses.get(key)
         if losses is None:
-            jobs = list(self._jobs_for(task))
-            losses = {rounded_up(self._least_loss(job)) for job in jobs}
-            if self.options.no_harm:
-                losses |= {rounded_up(self._share(job.held)) for job in jobs if is_complete(job)}
-            self._distinct_losses[key] = losses
+            losses = self._distinct_losses[key] = self._losses_for(task)
+        return losses
+
+    def _losses_for(self, task: Task) -> set[float]:
+        """What jobs lose from which a task may take, at least and as a whole."""
+        scope, known = self._candidates.scope(task), self._shared.losses
+        if scope is not None:
+            within = self._jobs_for(task, jobs_within(self.session, scope))
+            return {loss for job in within for loss in self._losses_of(job)}
+        losses: set[float] = set()
+        for queue, jobs in known.jobs().items():
+            answer = self._candidates.may_take_from_queue(task, queue)
+            if answer is None:
+                losses.update(*map(self._losses_of, self._jobs_for(task, jobs)))
+            elif answer:
+                losses.update(known.of_queue(queue, self._limits.priority, self._losses_of))
+        return losses
+
+    def _losses_of(self, job: Job) -> set[float]:
+        """What a job with candidates loses at least, and as a whole if it may lose all, rounded up."""
+        if not job.ready_count or not job.visible:
+            return set()
+        losses = {rounded_up(self._least_loss(job))}
+        if self.options.no_harm and is_complete(job):
+            losses.add(rounded_up(self._share(job.held)))
         return losses
 
     def may_lose_all(self, job: Job) -> bool:
@@ -254,12 +322,13 @@ class VictimSelection:
         worthwhile = reach & fits(task, future + freeable.freed)
         if not worthwhile.any():
             return worthwhile
-        without_candidates = worthwhile & (freeable.counts <= 0)
-        if not without_candidates.any():
+        fitting = None if self._candidates.required else fits(task, future)
+        if fitting is not None and fitting[worthwhile].all():
             return worthwhile
-        if self._candidates.required:
+        without_candidates = worthwhile & (self._candidate_counts(task, freeable) <= 0)
+        if fitting is None or not without_candidates.any():
             return worthwhile & ~without_candidates
-        return worthwhile & (~without_candidates | fits(task, future))
+        return worthwhile & (~without_candidates | fitting)
 
     def promising(self, domains: Sequence[Domain], tasks: Sequence[Task], needed: int) -> list[Domain]:
         """The domains in which so many of some tasks could fit if all possible victims were evicted."""
@@ -291,31 +360,20 @@ class VictimSelection:
         future = self.session.cluster.columns.future_idle
         if self._candidates.one_by_one and SlotCount(task.shape.request, future).total:
             return True
-        slots = SlotCount(task.shape.request, future + self._freed_at_most(task))
+        slots = SlotCount(task.shape.request, future + self._freeable_for(task).freed)
         if slots.total < group.needed or not group.alike:
             return slots.total >= group.needed
         return slots.on(self.session.evaluation(task).reachable(task)) >= group.needed
 
-    def _freed_at_most(self, task: Task) -> Ints:
-        """What each node could free for a task at most. No pod is listed if plugins allow no job as a victim."""
-        key, _, may = self._kind_of(task)
-        capacity = self._capacities.get(key)
-        if capacity is None or not capacity.is_valid(self.session):
-            moves = len(self.session.cluster.touched)
-            if self._without_victims.get(key) == moves or not any(map(may, self._jobs_for(task))):
-                remember(self._without_victims, key, moves)
-                return np.zeros_like(self.session.cluster.columns.idle)
-        return self._freeable_for(task).freed
-
     def _freeable_for(self, task: Task) -> FreeableCapacity:
         """What each node could free for a task at most: what victims hold that plugins and guarantees might allow."""
-        key, kind, may = self._kind_of(task)
+        key, kind, bound = self._kind_of(task)
         capacity = self._capacities.get(key)
         if capacity is None or not capacity.is_valid(self.session):
-            capacity = remember(self._capacities, key, self._sum_freeable(task, kind, may))
+            capacity = remember(self._capacities, key, self._sum_freeable(task, kind, bound))
         return capacity
 
-    def _kind_of(self, task: Task) -> tuple[Hashable, Hashable, Callable[[Job], bool]]:
+    def _kind_of(self, task: Task) -> tuple[Hashable, Hashable, Bound]:
         """The key of tasks with the same freeable capacity, that of the same candidates, and the bound of plugins."""
         first_tier_only = self._limits.last_tier is not None
         bound = self.session.rules.bound(
@@ -323,36 +381,59 @@ class VictimSelection:
         )
         kind = (task.best_effort, bound.key, first_tier_only, self._candidates.key(task))
         key = (self.session.queue_of(task), task.job if self._depends_on_job(task) else None, kind)
-        return key, kind, bound.may
+        return key, kind, bound
 
-    def _sum_freeable(self, task: Task, kind: Hashable, may: Callable[[Job], bool]) -> FreeableCapacity:
-        index = self._index(task, kind, may)
-        taken = {job: victims for job, victims in index.by_job.items() if self._may_take_from(task, job)}
-        freeing = {job: victims for job, victims in taken.items() if victims.allowed}
-        if self.options.no_harm:
-            can_spare = self.guarantees.can_spare(self.session.queue_of(task))
-            freeing = {job: victims for job, victims in freeing.items() if can_spare(job.queue, victims.rows)}
-        return index.freeable(taken, freeing)
+    def _sum_freeable(self, task: Task, kind: Hashable, bound: Bound) -> FreeableCapacity:
+        index, freeing = self._index(task, kind, bound), {}
+        can_spare = self.guarantees.can_spare(self.session.queue_of(task)) if self.options.no_harm else None
+        for queue, jobs in index.by_queue.items():
+            of_queue = self._taken(task, queue, jobs)
+            if index.has_refused:
+                of_queue = {job: victims for job, victims in of_queue.items() if victims.allowed}
+            if can_spare is not None and queue is not None and queue.guarantee:
+                of_queue = {
+                    job: victims for job, victims in of_queue.items() if can_spare(queue, victims.rows)
+                }
+            freeing.update(of_queue)
+        return index.freeable(freeing)
 
-    def _index(self, task: Task, kind: Hashable, may: Callable[[Job], bool]) -> VictimIndex:
+    def _candidate_counts(self, task: Task, capacity: FreeableCapacity) -> Ints:
+        """How many candidates for a task each node has."""
+        if capacity.counts is None:
+            _, kind, bound = self._kind_of(task)
+            index = self._index(task, kind, bound, listing_all=True)
+            for queue, jobs in index.by_queue.items():
+                capacity.taken.update(self._taken(task, queue, jobs))
+            capacity.counts = index.counts_by(capacity.taken)
+            capacity.journal_length = len(self.session.journal)  # what it counts as evicted must stay so
+        return capacity.counts
+
+    def _taken(self, task: Task, queue: Queue | None, jobs: dict[Job, JobVictims]) -> dict[Job, JobVictims]:
+        """Those of some jobs, all of one queue, from which a task may take within the limits."""
+        taken = self._candidates.all_of(task, queue, jobs)
+        if self._is_whole or not taken:
+            return taken
+        return {job: victims for job, victims in taken.items() if self._allows(job)}
+
+    def _index(self, task: Task, kind: Hashable, bound: Bound, listing_all: bool = False) -> VictimIndex:
         """The candidates of all jobs that any task of a kind might take from: starving queues share them."""
         scope = self._candidates.scope(task)
         index = self._shared.indexes.pop((scope, kind), None)
         if index is None:
             candidates = self._candidates.of_any_job()
             index = VictimIndex(self.session, candidates, scope, whole_queues=scope is None)
-        index.update(task, may)
+        index.update(task, bound)
+        if listing_all:
+            index.list_all()
         return remember(self._shared.indexes, (scope, kind), index)  # not if a plugin failed on the way
 
     def _depends_on_job(self, task: Task) -> bool:
         """The tasks of a job that has running ones see other candidates than the tasks of other jobs."""
         return task.job is not None and any(task.job.counts[status] for status in self._candidates.statuses)
 
-    def _jobs_for(self, task: Task) -> Iterator[Job]:
-        """The jobs that have candidates for a task, if they have any."""
-        for job in jobs_within(self.session, self._candidates.scope(task)):
-            if job.ready_count and job.visible and self._may_take_from(task, job):
-                yield job
+    def _jobs_for(self, task: Task, jobs: Iterable[Job]) -> Iterator[Job]:
+        """Those of some jobs that have candidates for a task, if they have any."""
+        return (job for job in jobs if job.ready_count and job.visible and self._may_take_from(task, job))
 
     def note_evicted(self, victims: Iterable[Task]) -> None:
         """These were evicted: they can free nothing again."""

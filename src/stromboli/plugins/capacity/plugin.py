@@ -261,7 +261,11 @@ class Capacity(Plugin):
             # What the task gains counts in its own queue and its ancestors, so for these the answer is not final.
             return other is own or bool(other.children) or queue_tree.has_victims(other, job)
 
-        return Bound(queue_tree.rival_dimensions(task.request), may_lose)
+        def of_queue(queue: Queue) -> object:
+            other = self._tree.of(queue)
+            return other and (other is own, queue_tree.victim_limits(other))
+
+        return Bound(queue_tree.rival_dimensions(task.request), may_lose, of_queue)
 
     @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:

@@ -372,12 +372,16 @@ def gang_victims(candidates: list[Task], tree: QueueTree) -> list[Task]:
 
 def has_victims(other: QueueShare, job: Job) -> bool:
     """Whether any task of a job could be a victim; evictions from its queue never turn a no into a yes."""
-    held = other.held
-    if not less_equal(other.guarantee, held):
+    has_guaranteed, is_over = victim_limits(other)
+    if not has_guaranteed:
         return False
-    return some_over(held, other.deserved, held) or any(
-        _uses_nothing_deserved(task, other) for task in job.by_status[Status.RUNNING]
-    )
+    return is_over or any(_uses_nothing_deserved(task, other) for task in job.by_status[Status.RUNNING])
+
+
+def victim_limits(share: QueueShare) -> tuple[bool, bool]:
+    """Whether a queue has what is guaranteed to it, and whether it has more than it deserves of anything."""
+    held = share.held
+    return less_equal(share.guarantee, held), some_over(held, share.deserved, held)
 
 
 def rival_dimensions(request: Vector) -> frozenset[int]:
