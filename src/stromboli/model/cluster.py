@@ -147,8 +147,10 @@ class Cluster:
         """Whether nodes were added or removed since the columns were laid out."""
         self.total: Amounts = {}
         """What is allocatable on all nodes together; changes between cycles alone."""
-        self.stranded: Amounts = {}
-        """What tasks of jobs hold on nodes without a Node object, such as a removed node; leaving tasks excluded."""
+        self._rowless: dict[Node, None] = {}
+        """The nodes without a row that have tasks, and others; those of a removed Node object, or of one to come."""
+        self._stranded: Amounts | None = None
+        """What is `stranded`, if that was summed up since tasks on such nodes changed."""
         self.waiting: dict[Job, None] = {}
         """Jobs that `enqueue` has not admitted yet."""
         self.backlog: dict[Job, None] = {}
@@ -407,8 +409,7 @@ class Cluster:
                 self.columns.set_size(node)
                 self.reservations.load(node)
             self._load_tasks(new)
-            for node in new:
-                self.strand_all(node, -1)
+            self._stranded = None
             self.pod_counts.recount()
             self.layout_stale = False
             self.feed.note_nodes()
@@ -432,14 +433,21 @@ class Cluster:
                 if task.job is not None:
                     self.mark_dirty(task.job)
 
-    def strand_all(self, node: Node, sign: int) -> None:
-        """Count all tasks of a node as stranded because it lost its row, or stop because it has one."""
-        for task in node.tasks:
-            self._strand(task, task.status, sign)
+    def note_rowless(self, node: Node) -> None:
+        """A node has no row, and its tasks changed, or it lost its row."""
+        self._rowless[node] = None
+        self._stranded = None
 
-    def _strand(self, task: Task, status: Status, sign: int) -> None:
-        if task.job is not None and WEIGHT[status].staying:
-            shift(self.stranded, task.request, sign)
+    @property
+    def stranded(self) -> Amounts:
+        """What tasks of jobs hold on nodes without a Node object, such as a removed node; leaving tasks excluded."""
+        if self._stranded is None:
+            self._rowless = {node: None for node in self._rowless if node.row < 0 and node.tasks}
+            tasks = (task for node in self._rowless for task in node.tasks)
+            self._stranded = total_of(
+                task.request for task in tasks if task.job is not None and WEIGHT[task.status].staying
+            )
+        return self._stranded
 
     def resize(self, node: Node) -> None:
         """A node's object changed: its size, labels or taints."""
@@ -493,7 +501,7 @@ class Cluster:
             if in_view and self.pod_counts:
                 self.pod_counts.add(task, node.row, sign)
         else:
-            self._strand(task, status, sign)
+            self.note_rowless(node)
         for ledger in self.ledgers_of(task.shape):
             (ledger.add if sign > 0 else ledger.remove)(task, status, node)
 

@@ -121,7 +121,7 @@ def drop_node(cluster: Cluster, obj: NodeObject) -> None:
         node.object = None
         if node.row >= 0:
             node.row = -1
-            cluster.strand_all(node, 1)
+            cluster.note_rowless(node)
         cluster.cards.update(node, obj)
         cluster.layout_stale = True
         cluster.hyper_nodes.membership.note_node(node.name)
