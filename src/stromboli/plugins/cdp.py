@@ -33,7 +33,7 @@ class Cdp(Plugin):
         return "its pods are in their cooldown period"
 
     def victim_bound(self, point: str, task: Task) -> Bound:
-        return Bound(None, lambda job: True, lambda queue: None)
+        return _ANY_JOB
 
     def _past_cooldown(self, candidates: list[Task]) -> list[Task]:
         return [task for task in candidates if not self._cooling_down(task)]
@@ -43,6 +43,9 @@ class Cdp(Plugin):
         if cooldown is None or task.scheduled_at is None or task.status is not Status.RUNNING:
             return False
         return not self.session.has_come(task.scheduled_at + cooldown)
+
+
+_ANY_JOB = Bound(None, lambda job: True, lambda queue: None)
 
 
 def _cooldown(task: Task) -> float | None:

@@ -29,11 +29,14 @@ class Conformance(Plugin):
         return "its pods are critical to the cluster"
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
-        return Bound(None, lambda job: job.namespace != names.SYSTEM_NAMESPACE, lambda queue: None)
+        return _NOT_OF_SYSTEM
 
     @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         return _not_critical(candidates)
+
+
+_NOT_OF_SYSTEM = Bound(None, lambda job: job.namespace != names.SYSTEM_NAMESPACE, lambda queue: None)
 
 
 def _not_critical(candidates: list[Task]) -> list[Task]:

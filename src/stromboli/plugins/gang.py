@@ -79,12 +79,7 @@ class Gang(Plugin):
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         if point == "unified_evictable":
             return None
-        preemption = point == "preemptable"
-        return Bound(
-            None,
-            lambda job: job.ready_count > job.minimum or (preemption and job.native is not None),
-            lambda queue: None,
-        )
+        return _OF_PREEMPTION if point == "preemptable" else _OF_OTHERS
 
     @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
@@ -95,6 +90,12 @@ class Gang(Plugin):
             if job.tasks or waits(job):
                 with session.reporting():
                     _set_condition(session, job)
+
+
+_OF_OTHERS = Bound(None, lambda job: job.ready_count > job.minimum, lambda queue: None)
+_OF_PREEMPTION = Bound(
+    None, lambda job: job.ready_count > job.minimum or job.native is not None, lambda queue: None
+)
 
 
 def _surplus(candidates: list[Task], native_too: bool = False) -> list[Task]:

@@ -46,7 +46,7 @@ class Pdb(Plugin):
         return "a PodDisruptionBudget protects its pods"
 
     def victim_bound(self, point: str, task: Task) -> Bound:
-        return Bound(None, lambda job: True, lambda queue: None)
+        return _ANY_JOB
 
     def victim_limits(self, tasks: list[Task]) -> list[Task]:
         return self._allowed(tasks)
@@ -62,6 +62,9 @@ class Pdb(Plugin):
             if all(left[budget.key] >= 0 for budget in own):
                 allowed.append(task)
         return allowed
+
+
+_ANY_JOB = Bound(None, lambda job: True, lambda queue: None)
 
 
 def _labelled(candidates: list[Task]) -> list[Task]:

@@ -71,6 +71,9 @@ class Proportion(Plugin):
         self._shares_with_gate: dict[Queue, Share] | None = None
         """What they would be if the pods of all jobs at the gate existed; computed when it is asked for."""
         self._inqueue = InqueueResources()
+        self._bound = Bound(
+            None, lambda job: job.queue is not None and self._is_over(job.queue), self._is_over
+        )
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._inqueue.opening(session.needs, dirty)
@@ -194,7 +197,7 @@ class Proportion(Plugin):
         return f'its queue "{queue.name if queue else ""}" is within its deserved share'
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
-        return Bound(None, lambda job: job.queue is not None and self._is_over(job.queue), self._is_over)
+        return self._bound
 
     def _is_over(self, queue: Queue) -> bool:
         share = self._shares.get(queue)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
+NO_TIME = "0s"
 MAX_GROUP_MIN_RUN_TIME = 24 * 3600.0
 """The longest minimum run time that a PodGroup may ask for, in seconds, unless its queue grants more."""
 
@@ -46,7 +47,7 @@ class EvictionOptions:
     )
     hold_for: str = arg(
         "holdFor",
-        "0s",
+        NO_TIME,
         "How long capacity that was freed for a task is reserved for it; 0s: not at all.",
         check=duration_like("5m or 0s"),
     )
@@ -61,7 +62,7 @@ class EvictionOptions:
 
     protect_for: str = arg(
         "protectFor",
-        "0s",
+        NO_TIME,
         "How long after its start a pod is evicted only for a job of a higher priority; 0s: not protected.",
         check=duration_like("5m or 0s"),
     )
@@ -76,7 +77,7 @@ class EvictionOptions:
     )
     min_wait_time: str = arg(
         "minWaitTime",
-        "0s",
+        NO_TIME,
         "How long a pod waits before others are evicted for it, so that jobs that arrive together are compared "
         "once all have arrived.",
         check=duration_like("5m or 0s"),
@@ -91,6 +92,8 @@ class EvictionOptions:
 
         A task that was created far in the future has: the clock was set back since.
         """
+        if self.min_wait_time == NO_TIME:
+            return True
         seconds = duration(self.min_wait_time) or 0.0
         if seconds <= 0 or not session.has_come(task.created - seconds):
             return True
