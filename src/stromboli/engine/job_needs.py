@@ -6,6 +6,7 @@ import sys
 from bisect import bisect_right
 from collections import Counter
 from heapq import nsmallest
+from itertools import chain
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -29,7 +30,7 @@ from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from stromboli.model.cluster import Cluster, Dirty
     from stromboli.model.constraints.node_selection import Taints
@@ -197,11 +198,14 @@ class JobNeeds:
         if not (is_inqueue or started or self.runs_short(job)):
             return {}
         least = self.least(job)
-        if least is None or self._exceeds_cluster(job, least) or self.is_barred(job):
+        if least is None:
             return {}
         if is_inqueue and in_full:
-            return self.ungated(job, least)
-        missing = job.shortfall() if job.min_resources is not None else excess(least, job.allocated)
+            missing = least
+        else:
+            missing = job.shortfall() if job.min_resources is not None else excess(least, job.allocated)
+        if not missing or self._exceeds_cluster(job, least) or self.is_barred(job):
+            return {}
         return self.ungated(job, missing)
 
     def reserved_on_admission(self, job: Job) -> Amounts:
@@ -227,8 +231,11 @@ class JobNeeds:
 
     def could_never_start(self, job: Job) -> bool:
         """Whether a job is hopeless, or larger than each HyperNode that it may use if the minimum is reserved."""
-        if not self.reserves_minimum or self.is_hopeless(job):
-            return self.is_hopeless(job)
+        hopeless = self._hopeless.get(job)
+        if hopeless is None:
+            hopeless = self.is_hopeless(job)
+        if hopeless or not self.reserves_minimum:
+            return hopeless
         known = self._scattered.get(job)
         if known is None:
             known = self._scattered[job] = self._exceeds_hyper_nodes(job)
@@ -240,8 +247,10 @@ class JobNeeds:
         It could never start, or, if the minimum is reserved, only after a node is added, uncordoned or rid of a taint,
         or the capability of a queue raised.
         """
-        if not self.reserves_minimum or self.could_never_start(job):
-            return self.could_never_start(job)
+        if not self.reserves_minimum:
+            return self.is_hopeless(job)
+        if self.could_never_start(job):
+            return True
         known = self._barred.get(job)
         if known is None:
             reasons = (self.exceeds_capability, self.exceeds_open_nodes, self.exceeds_hosts_apart)
@@ -336,7 +345,11 @@ class JobNeeds:
     def _exceeds_cluster(self, job: Job, least: Amounts) -> bool:
         """Whether all nodes together have less than a job needs to start, or lacks if it was started."""
         needed = least if job.min_resources is None else job.reservable
-        if not lacking(needed, self.cluster.total, needed):
+        total = self.cluster.total
+        for dim, amount in needed.items():
+            if amount > total.get(dim, 0) and dim != PODS:
+                break
+        else:
             return False
         lacked = excess(needed, job.held)
         return not job.has_started or bool(lacking(lacked, self._beside(job).total, lacked))
@@ -344,13 +357,23 @@ class JobNeeds:
     def _is_too_large(self, job: Job) -> bool:
         if job.ready_count >= max(job.minimum, 1):
             return False
-        if not job.complete and self._exceeds_cluster(job, self.least(job) or {}):
-            return True
+        if not job.complete:
+            if self._exceeds_cluster(job, self.least(job) or {}):
+                return True
+        elif self._holds_each(job):
+            return False
         if (spare := self._spare(job)) is None:
             return False
         if not _exceed(list(_tasks(job, _PLACEABLE)), self.sizes, spare):
             return False
         return not job.has_started or _exceed(list(job.by_status[Status.PENDING]), self._beside(job), spare)
+
+    def _holds_each(self, job: Job) -> bool:
+        """Whether all tasks of a job are of one shape, and the nodes have slots for all of them: a quick check."""
+        tasks = list(_tasks(job, _PLACEABLE))
+        if not tasks or any(task.shape is not tasks[0].shape for task in tasks):
+            return False
+        return self.sizes.total_slots(tasks[0].shape) >= len(tasks)
 
     def _beside(self, job: Job) -> NodeSizes:
         """What nodes hold beside the tasks of a job that was started: these stay, whatever became of their nodes."""
@@ -370,8 +393,6 @@ class AdmittedJobs:
         self._found_apart: dict[Job, None] = {}
         """Those that were found in the last session."""
         self._reserves_minimum = False
-        self._short: dict[Job, None] = {}
-        """Admitted jobs without all that they need."""
         self._owed: dict[tuple[Queue | None, int | None], Amounts] = {}
         """What is reserved for jobs with minResources and for running jobs, by queue and priority; with None as queue,
         for those of all queues, and with None as priority for other jobs. Empty unless the minimum is reserved.
@@ -389,22 +410,23 @@ class AdmittedJobs:
         self._reserves_minimum = needs.reserves_minimum
         self._kept_apart |= self._found_apart
         self._found_apart = needs.kept_apart
-        jobs = {**dirty.jobs, **self._admitted}
+        jobs = dict.fromkeys(needs.cluster.jobs.values()) if dirty.everything else dirty.jobs | self._admitted
         tree_version = needs.cluster.hyper_nodes.version
         if dirty.everything or dirty.nodes or tree_version != self._tree_version:
             barred = barred_nodes(needs.cluster.columns) if needs.reserves_minimum else {}
             changed = tree_version != self._tree_version or barred != self._barred_nodes
-            if needs.sizes.differs(self._sizes) or changed:
-                jobs |= {**needs.cluster.backlog, **self._short}
+            if not dirty.everything and (needs.sizes.differs(self._sizes) or changed):
+                jobs |= dict.fromkeys(filter(_is_short, needs.cluster.jobs.values())) | needs.cluster.backlog
             self._sizes, self._tree_version, self._barred_nodes = needs.sizes, tree_version, barred
             jobs |= self._kept_apart
         if dirty.everything:
-            self._owed, self._parts, self._priorities = {}, {}, Counter()
-            self._short, self._kept_apart = {}, {}
-            jobs = dict.fromkeys(needs.cluster.jobs.values())
+            self._owed, self._parts, self._priorities, self._kept_apart = {}, {}, Counter(), {}
         self._admitted = {}
-        for job in jobs:
-            self._review(needs, job)
+        if self._kept_apart:
+            self._kept_apart = {job: None for job in self._kept_apart if job not in jobs}
+        if needs.reserves_minimum:
+            for job in jobs:
+                self._owe(job, needs.reserved(job) if job.visible else {})
         return jobs
 
     def add(self, job: Job, reserved: Amounts) -> None:
@@ -413,13 +435,13 @@ class AdmittedJobs:
         if self._reserves_minimum:
             self._owe(job, reserved)
 
-    def holds_back(self, job: Job, short: Iterable[int], queue: Queue | None = None) -> bool:
+    def holds_back(self, job: Job, short: Sequence[int], queue: Queue | None = None) -> bool:
         """Whether the gate refuses a job for want of these resources.
 
         A job without minResources only if others (of the queue) of the same or higher priority are owed any of them.
         """
         if job.min_resources is not None:
-            return any(True for _ in short)
+            return bool(short)
         owed = [
             self._owed.get((queue, priority), {}) for priority in self._priorities if priority >= job.priority
         ]
@@ -436,14 +458,6 @@ class AdmittedJobs:
         if job.min_resources is not None:
             below.append(None)
         return total_of(self._owed.get((queue, priority), {}) for priority in below)
-
-    def _review(self, needs: JobNeeds, job: Job) -> None:
-        self._short.pop(job, None)
-        self._kept_apart.pop(job, None)
-        if job.visible and not job.waits_for_queue and job.shortfall():
-            self._short[job] = None
-        if needs.reserves_minimum:
-            self._owe(job, needs.reserved(job) if job.visible else {})
 
     def _owe(self, job: Job, amounts: Amounts) -> None:
         """Replace what a job is owed."""
@@ -466,8 +480,13 @@ class AdmittedJobs:
                 del self._priorities[priority]
 
 
-def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:
-    return (task for status in statuses for task in job.by_status[status])
+def _tasks(job: Job, statuses: Iterable[Status]) -> Iterator[Task]:
+    return chain.from_iterable(map(job.by_status.__getitem__, statuses))
+
+
+def _is_short(job: Job) -> bool:
+    """Whether a job was admitted and lacks any of its minimum resources."""
+    return job.visible and not job.waits_for_queue and bool(job.shortfall())
 
 
 def _exceed(tasks: list[Task], sizes: NodeSizes, spare: int) -> bool:

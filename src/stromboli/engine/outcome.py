@@ -155,9 +155,10 @@ def _report_status(session: Session, job: Job, phase: str, messages: JobMessages
 
 def _is_let_in_without_pods(job: Job, phase: str) -> bool:
     """Whether the reason why it was not let in still stands there while its controller makes its pods."""
+    if job.tasks or phase != names.GROUP_INQUEUE:
+        return False
     known = job.conditions.get(names.CONDITION_UNSCHEDULABLE)
-    let_in = phase == names.GROUP_INQUEUE and not job.tasks
-    return let_in and known is not None and known.status == "True"
+    return known is not None and known.status == "True"
 
 
 def _is_unschedulable(session: Session, job: Job) -> bool:
@@ -215,7 +216,8 @@ def _report_invisible(session: Session, diagnoses: Diagnoses) -> None:
 
 
 def releasing_with_node(job: Job) -> int:
-    return sum(task.node is not None for task in job.by_status[Status.RELEASING])
+    releasing = job.by_status[Status.RELEASING]
+    return sum(task.node is not None for task in releasing) if releasing else 0
 
 
 def scheduled_count(job: Job) -> int:

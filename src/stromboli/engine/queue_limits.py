@@ -51,12 +51,13 @@ class InqueueResources:
             self._by_job, self._by_queue, self._hopeless, self._below_minimum = {}, {}, {}, {}
         for job in self._jobs.opening(needs, dirty):
             self._forget(job)
-            if job.visible:
-                if job.queue is not None and self._needs.is_barred(job):
-                    self._hopeless.setdefault(job.queue, {})[job] = None
-                if job.queue is not None and needs.reserves_minimum and job.below_minimum:
-                    self._below_minimum.setdefault(job.queue, {})[job] = None
-                self._pledge(job, minus(self._needs.reserved(job), self._needs.elastic(job)))
+            queue = job.queue
+            if queue is not None and job.visible:
+                if needs.is_barred(job):
+                    self._hopeless.setdefault(queue, {})[job] = None
+                if needs.reserves_minimum and job.below_minimum:
+                    self._below_minimum.setdefault(queue, {})[job] = None
+                self._pledge(job, minus(needs.reserved(job), needs.elastic(job)))
 
     def of(self, queue: Queue) -> Amounts:
         """What counts against a queue besides what it holds; below zero where jobs have more than their minimum."""
@@ -100,8 +101,10 @@ class InqueueResources:
         if job not in self._by_job:
             return {}
         queue, pledge = self._by_job.pop(job)
-        self._hopeless.get(queue, {}).pop(job, None)
-        self._below_minimum.get(queue, {}).pop(job, None)
+        if queue in self._hopeless:
+            self._hopeless[queue].pop(job, None)
+        if queue in self._below_minimum:
+            self._below_minimum[queue].pop(job, None)
         self._add(queue, pledge, -1)
         return pledge
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import go_scalars, names
@@ -62,7 +63,7 @@ class TaskCounts:
     @property
     def valid_count(self) -> int:
         """How many tasks run, have succeeded or may still be placed: all but failed, unknown and leaving ones."""
-        return sum(count for status, count in enumerate(self.counts) if VALID_CLASS[status])
+        return sum(_counts_of_valid(self.counts))
 
     @property
     def allocated_count(self) -> int:
@@ -363,3 +364,4 @@ class Job(TaskCounts):
 
 READY_STATUSES = tuple(status for status in Status if READY_CLASS[status])
 VALID_STATUSES = tuple(status for status in Status if VALID_CLASS[status])
+_counts_of_valid = itemgetter(*VALID_STATUSES)

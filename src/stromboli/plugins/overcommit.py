@@ -86,7 +86,12 @@ class Overcommit(Plugin):
 
     def _reserve(self, job: Job, amounts: Amounts) -> None:
         """Replace what is reserved for a job."""
+        if amounts == self._reserved.get(job, _NOTHING):
+            return
         shift(self.inqueue, self._reserved.pop(job, {}), -1)
         if amounts:
             shift(self.inqueue, amounts)
             self._reserved[job] = amounts
+
+
+_NOTHING: Amounts = {}
