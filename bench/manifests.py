@@ -31,6 +31,23 @@ def node(index: int) -> Manifest:
     }
 
 
+def numa_topology(name: str, cores: int = 32) -> Manifest:
+    """What the kubelet of a node reports: two NUMA nodes, with exclusive CPUs."""
+    detail = {
+        str(cpu): {"numa": 2 * cpu // cores, "socket": 2 * cpu // cores, "core": cpu} for cpu in range(cores)
+    }
+    return {
+        "apiVersion": "nodeinfo.volcano.sh/v1alpha1",
+        "kind": "Numatopology",
+        "metadata": {"name": name},
+        "spec": {
+            "policies": {"CPUManagerPolicy": "static", "TopologyManagerPolicy": "best-effort"},
+            "cpuDetail": detail,
+            "numares": {"cpu": {"allocatable": f"0-{cores - 1}"}},
+        },
+    }
+
+
 def queue(name: str, **spec: Any) -> Manifest:
     return {
         "apiVersion": VOLCANO,

@@ -83,6 +83,8 @@ TARGETS = {
     "L-2000x20-20000n-guaranteed": Target(factor=GUARANTEED),
     "U-2000x20-20000n-arriving-guaranteed": Target(factor=GUARANTEED),
     "U-2000x20-20000n-evict-arriving-guaranteed": Target(factor=GUARANTEED),
+    "U-2000x20-20000n-arriving-guaranteed-numa": Target(factor=GUARANTEED),
+    "U-2000x20-20000n-evict-arriving-guaranteed-numa": Target(factor=GUARANTEED),
 }
 
 

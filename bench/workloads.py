@@ -205,6 +205,17 @@ _GUARANTEED = [
     for workload in [*_ALL, *_ARRIVING]
 ]
 
+_ONE_NUMA_NODE = [
+    replace(
+        workload,
+        name=f"{workload.name}-numa",
+        about=f"{workload.about}; one node has a Numatopology",
+        build=worlds.with_one_numa_node(workload.build),
+    )
+    for workload in _GUARANTEED
+    if workload.arriving
+]
+
 _GENTLE = [
     _gentle(workload, name, clears)
     for workload in _ALL
@@ -218,7 +229,16 @@ _GENTLE = [
 # The base of a workload stands before it.
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
-    for workload in [*_ALL, *_ARRIVING, *_GENTLE, *CORNERS, *EVICTIONS, *_MIXED, *_GUARANTEED]
+    for workload in [
+        *_ALL,
+        *_ARRIVING,
+        *_GENTLE,
+        *CORNERS,
+        *EVICTIONS,
+        *_MIXED,
+        *_GUARANTEED,
+        *_ONE_NUMA_NODE,
+    ]
 }
 
 

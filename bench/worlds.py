@@ -8,7 +8,17 @@ from typing import Any
 
 from bench import mix
 from bench.devices import device_cluster
-from bench.manifests import GPU, Manifest, Request, gang, node, node_name, priority_class, queue
+from bench.manifests import (
+    GPU,
+    Manifest,
+    Request,
+    gang,
+    node,
+    node_name,
+    numa_topology,
+    priority_class,
+    queue,
+)
 from bench.storage import claimed_cluster
 from bench.switches import SwitchedSizes, switched_cluster, switches
 
@@ -220,3 +230,15 @@ def guaranteed(build: Callable[[Any, int], Iterator[Manifest]]) -> Callable[[Any
             yield manifest
 
     return with_limits
+
+
+def with_one_numa_node(
+    build: Callable[[Any, int], Iterator[Manifest]],
+) -> Callable[[Any, int], Iterator[Manifest]]:
+    """The same world, in which the first node has a Numatopology."""
+
+    def with_numa(sizes: Any, seed: int) -> Iterator[Manifest]:
+        yield from build(sizes, seed)
+        yield numa_topology(node_name(0))
+
+    return with_numa

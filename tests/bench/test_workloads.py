@@ -73,7 +73,7 @@ def costs(workload: Workload, folder: Path) -> list[int]:
     return all_spent
 
 
-GUARANTEED_NAMES = [name for name in WORKLOADS if name.endswith("-guaranteed")]
+GUARANTEED_NAMES = [name for name in WORKLOADS if "-guaranteed" in name]
 
 
 @pytest.mark.parametrize("name", GUARANTEED_NAMES)
@@ -89,6 +89,8 @@ def test_guaranteed_pods_are_placed_as_others_are(name: str) -> None:
         "W6-preempt-1000n-50x20-guaranteed",
         "U-2000x20-20000n-arriving-guaranteed",
         "U-2000x20-20000n-evict-arriving-guaranteed",
+        "U-2000x20-20000n-arriving-guaranteed-numa",
+        "U-2000x20-20000n-evict-arriving-guaranteed-numa",
     ],
 )
 def test_guaranteed_pods_cost_no_more_than_others(name: str, tmp_path: Path) -> None:

@@ -471,6 +471,13 @@ class Cluster:
             known = shape.ledgers = (self.ledger_version, concerned)
         return known[1]
 
+    def ledgers_at(self, shape: Shape, node: Node) -> tuple[Ledger, ...]:
+        """The same, without the CPU ledger on a node of which it counts nothing."""
+        ledgers = self.ledgers_of(shape)
+        if not ledgers or node.name in self.cpus.nodes:
+            return ledgers
+        return tuple(ledger for ledger in ledgers if ledger is not self.cpus)
+
     def share_cards(self, models: Models) -> None:
         """Enable sharing of these models of cards, and count what tasks hold of them."""
         if self.cards.configure(models, self.nodes):

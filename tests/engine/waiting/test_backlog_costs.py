@@ -7,6 +7,7 @@ import pytest
 from stromboli.testing import World
 from tests.executed_steps import executed_steps
 from tests.manifests import group, pod, policy
+from tests.plugins.numa_aware.numa_worlds import numa_pod, numa_topology
 
 PLUGINS = "priority gang | predicates nodeorder"
 
@@ -38,6 +39,25 @@ MORE_JOBS = 100
 def test_a_pod_that_comes_costs_the_same_whoever_waits(actions: str, steps_of_a_job: int) -> None:
     few, many = (steps_of_an_arrival(jobs, actions) for jobs in (20, 20 + MORE_JOBS))
     assert many < few + (steps_of_a_job + 1) * MORE_JOBS
+
+
+def steps_beside_one_numa_node(jobs: int) -> int:
+    """The steps of a cycle in which a pod comes that fits, while gangs with whole CPUs wait, and n1 has NUMA nodes."""
+    world = World("n1 cpu=16; n2 cpu=16", policy=policy("allocate", "gang | predicates", "numa-aware"))
+    world.add(numa_topology("n1"))
+    for number in range(jobs):
+        world.add(group(f"waits{number}", 3, phase="Inqueue"))
+        world.add(*(numa_pod(f"waits{number}-{pod}", 14, group=f"waits{number}") for pod in range(3)))
+    for number in range(3):
+        world.step()
+        world.add(group(f"new{number}", 1, phase="Inqueue"), pod(f"new{number}-0", f"new{number}", cpu="10m"))
+    engine, cluster = world.engine, world.cluster
+    return executed_steps(lambda: engine.cycle(cluster, world.rehearsal.now()))
+
+
+def test_a_pod_that_comes_costs_the_same_whoever_waits_beside_a_node_with_numa_nodes() -> None:
+    few, many = (steps_beside_one_numa_node(jobs) for jobs in (20, 20 + MORE_JOBS))
+    assert many < few + 2 * MORE_JOBS
 
 
 def steps_beside_running_pods(pods: int) -> int:

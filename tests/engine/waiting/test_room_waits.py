@@ -13,6 +13,7 @@ from stromboli.model.job import Job
 from stromboli.model.task import Task
 from stromboli.testing import World
 from tests.manifests import group, node, priority_class, queue
+from tests.plugins.numa_aware.numa_worlds import numa_pod, numa_topology
 
 PLUGINS = "priority gang conformance witness | predicates proportion nodeorder"
 
@@ -70,6 +71,17 @@ def test_room_on_nodes_that_it_may_not_use_helps_nobody() -> None:
     assert Witness.asked == {"late"}
     world.add(node("n3", cpu=4, labels={"disk": "ssd"}))
     assert world.step().bound_per_job == {"default/chosen": 1}
+
+
+def test_cpus_that_change_have_jobs_tried_that_may_get_some_of_them() -> None:
+    world = World("n1 cpu=16; n2 cpu=16; n3 cpu=16").job("old", cpu=4, running_on="n3")
+    world.add(numa_topology("n1"), group("pinned", 3))
+    world.add(*(numa_pod(f"pinned-{number}", 14, group="pinned") for number in range(3)))
+    started(world, "enqueue, allocate, backfill")
+    world.job("late", cpu=1).step()
+    assert Witness.asked == {"late"}
+    world.add(numa_topology("n1", allocatable="0-3")).step()
+    assert "pinned" in Witness.asked
 
 
 def test_a_job_that_changes_is_tried(world: World) -> None:

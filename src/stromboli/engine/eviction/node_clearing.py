@@ -69,7 +69,7 @@ def clear_node(
     and limits of queues are not asked again after an eviction, unless the task needs devices or the like.
     """
     session, no_harm = search.session, search.options.no_harm
-    holds_more = bool(session.cluster.ledgers_of(task.shape))
+    holds_more = bool(session.cluster.ledgers_at(task.shape, node))
     fits = has_enough if by_amounts and not holds_more else would_admit
     beneficiary, where = task.job.key if task.job else "", domain_text(session, within)
     reason = EvictionReason(action, beneficiary, choice.by, where)

@@ -160,6 +160,8 @@ class RoomWaits:
         A cycle with one change walks these, and not the whole backlog. None: not listed.
         """
         self.bound = RoomBound()
+        self._cpus = -1
+        """The generation of the last change of the CPUs of nodes that was seen."""
 
     def copy(self) -> RoomWaits:
         """The same jobs, to be unparked independently of these."""
@@ -167,6 +169,7 @@ class RoomWaits:
         waits._groups = {key: replace(group, jobs=dict(group.jobs)) for key, group in self._groups.items()}
         waits._of_job = dict(self._of_job)
         waits._others = dict(self._others) if self._others is not None else None
+        waits._cpus = self._cpus
         return waits
 
     def __contains__(self, job: Job) -> bool:
@@ -198,7 +201,16 @@ class RoomWaits:
             self._of_job.clear()
         else:
             self.unpark(cluster.touched)
+            self._unpark_for_cpus(cluster)
+        self._cpus = cluster.cpus.changes.generation
         return anew
+
+    def _unpark_for_cpus(self, cluster: Cluster) -> None:
+        """Unpark jobs that may get exclusive CPUs if any changed: another reason may keep them out now."""
+        if cluster.cpus.changes.generation != self._cpus:
+            for group in list(self._groups.values()):
+                if cluster.ledgers_of(group.task.shape):
+                    self.unpark(list(group.jobs))
 
     def _list_others(self, cluster: Cluster, anew: bool) -> None:
         backlog, unsettled, waiting = cluster.backlog, cluster.unsettled, self._of_job
@@ -281,7 +293,7 @@ class RoomWaits:
         earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved if job in self._of_job}
         self.unpark(moved)
         for job in self._not_waiting(session, session.cluster.backlog):
-            if needs_capacity_alone(session, job):
+            if needs_capacity_alone(session, job, or_cpus=True):
                 # a plugin that fails here is reported when the job is tried
                 with SuppressedErrors(session.confined):
                     self._note(session, job, earlier.get(job))
@@ -326,14 +338,19 @@ def recall_attempt(session: Session, job: Job, attempt: LastAttempt | None) -> N
         session.attempts.without_domain[job] = attempt.without_domain
 
 
-def needs_capacity_alone(session: Session, job: Job) -> bool:
-    """Whether a job has one kind of task and nothing but capacity could help it, in one go."""
+def needs_capacity_alone(session: Session, job: Job, or_cpus: bool = False) -> bool:
+    """Whether a job has one kind of task and nothing but capacity could help it, in one go.
+
+    With `or_cpus`, its tasks may get exclusive CPUs where nodes have a Numatopology.
+    """
     if job.waits_for_queue or job in session.objections or session.requirements.unmet(job):
         return False
     if job.policies or job.reserved or job.counts[Status.PIPELINED] or job.pending_best_effort:
         return False
-    first = _first_pending(job)
-    return not session.cluster.ledgers_of(first.shape) and all(
+    first, cpus = _first_pending(job), session.cluster.cpus
+    if any(ledger is not cpus or not or_cpus for ledger in session.cluster.ledgers_of(first.shape)):
+        return False
+    return all(
         task.shape is first.shape and _waits_for_amounts(task) for task in job.by_status[Status.PENDING]
     )
 

@@ -111,7 +111,7 @@ def makes_progress(cluster: Cluster, before: Task, after: Task, node: str) -> bo
         and WEIGHT[before.status] is WEIGHT[after.status]
         and _rest(before) == _rest(after)
         and not before.grants
-        and not cluster.ledgers_of(before.shape)
+        and not cluster.ledgers_at(before.shape, before.node)
         and before.uid not in cluster.reservations
         and (before.job is None or before.job.native is None)
     )
