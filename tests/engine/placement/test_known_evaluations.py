@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from stromboli.engine.placement import node_placement
-from stromboli.engine.placement.evaluation import Evaluation
+from stromboli.engine.placement.evaluation import AHEAD_BYTES, BASE_BYTES, NODE_BYTES, Evaluation
 from stromboli.engine.placement.node_placement import Placement
+from stromboli.engine.placement.usage_evaluation import LookAhead
 from stromboli.testing import World
 from tests.manifests import policy
 
@@ -71,3 +72,21 @@ def test_what_is_remembered_takes_a_bounded_amount_of_memory(
     assert placement._bytes == sum(evaluation.bytes for evaluation in placement._known.values())
     monkeypatch.setattr(node_placement, "MAX_BYTES", 1)
     assert len(find_all(world, rounds=1)._known) == 1
+
+
+def test_an_evaluation_counts_with_the_memory_that_it_takes(world: World, made: list[Evaluation]) -> None:
+    placement, cluster = find_all(world, rounds=1), world.cluster
+    first, nodes = placement._known[next(iter(placement._known))], len(cluster.columns)
+    before = first.bytes
+    assert before == BASE_BYTES + NODE_BYTES * nodes
+    first._usage._look_ahead = LookAhead(nodes)
+    for task in cluster.tasks.values():
+        placement.find(cluster, task)
+    assert first.counted == first.bytes == before + AHEAD_BYTES * nodes
+    assert placement._bytes == sum(evaluation.bytes for evaluation in placement._known.values())
+    with_ahead = sum(part.nbytes for part in vars(LookAhead(nodes)).values())
+    assert AHEAD_BYTES * nodes == with_ahead
+
+
+def test_256_kinds_of_pods_are_remembered_on_20000_nodes() -> None:
+    assert (BASE_BYTES + NODE_BYTES * 20_000) * 256 < node_placement.MAX_BYTES

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from stromboli.model.reservations import OwnRoom
     from stromboli.model.task import Task
 
-BASE_BYTES, NODE_BYTES = 8192, 256
-"""Memory of an evaluation, and more for each node, as measured."""
+BASE_BYTES, NODE_BYTES, AHEAD_BYTES = 8192, 80, 176
+"""Memory of an evaluation, more for each node, as measured, and more for each node that is evaluated ahead."""
 
 
 class Evaluation:
@@ -66,6 +66,9 @@ class Evaluation:
         functions: list[NodeFilter | NodeScore] = [*filters, *scores]
         self.is_repeatable = all(function.reads not in ("clock", "external") for function in functions)
         """Whether its answers follow from the cluster alone."""
+        self.counted = 0
+        """The memory that it took when it was last counted."""
+        self._looked_ahead = False
         self._layout = self._objects = -1
         self._verdict: tuple[Any, Verdict] | None = None
         self._reach: tuple[Any, Bools] | None = None
@@ -79,7 +82,17 @@ class Evaluation:
     def bytes(self) -> int:
         """Roughly the memory that it takes."""
         nodes = len(self.columns) if self.rows is None else len(self.rows)
-        return BASE_BYTES + NODE_BYTES * nodes
+        return BASE_BYTES + (NODE_BYTES + AHEAD_BYTES * self._usage.looks_ahead) * nodes
+
+    @property
+    def has_other_size(self) -> bool:
+        """Whether it takes other memory than when it was last counted."""
+        return self._usage.looks_ahead is not self._looked_ahead
+
+    def count(self) -> int:
+        """Count the memory that it takes now; returns the change."""
+        before, self.counted, self._looked_ahead = self.counted, self.bytes, self._usage.looks_ahead
+        return self.counted - before
 
     @property
     def allowed(self) -> Bools:

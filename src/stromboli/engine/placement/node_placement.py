@@ -70,7 +70,7 @@ class Placement:
             if key not in self._used or evaluation.rows is not None:
                 del self._known[key]
         self._used.clear()
-        self._bytes = sum(evaluation.bytes for evaluation in self._known.values())
+        self._bytes = sum(evaluation.counted for evaluation in self._known.values())
         self.filtering, self.scoring = [], []
         self._cycle += 1
         self.is_repeatable = True
@@ -151,19 +151,25 @@ class Placement:
                 resource_fit,
                 rows,
             )
-            self._bytes += evaluation.bytes
-            while self._bytes > MAX_BYTES and len(known) > 1:
-                self._bytes -= known.popitem(last=False)[1].bytes
+            self._count(evaluation)
         else:
             known.move_to_end(key)
+            if evaluation.has_other_size:
+                self._count(evaluation)
         self.is_repeatable &= evaluation.is_repeatable
         try:
             evaluation.refresh(task, self._cycle)
         except BaseException:
             del known[key]  # a partly refreshed evaluation must not be used
-            self._bytes -= evaluation.bytes
+            self._bytes -= evaluation.counted
             raise
         return evaluation
+
+    def _count(self, evaluation: Evaluation) -> None:
+        """Count the memory of an evaluation, the last one that was used, and forget others if it is too much."""
+        self._bytes += evaluation.count()
+        while self._bytes > MAX_BYTES and len(self._known) > 1:
+            self._bytes -= self._known.popitem(last=False)[1].counted
 
 
 # -- a scheduler with nodes of its own: it uses no others, or others only if its own do not suffice (spec 05 11.3)

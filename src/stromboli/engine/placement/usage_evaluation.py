@@ -82,7 +82,13 @@ class UsageEvaluation:
         """The score of every allowed node, whether the task fits there or not."""
         self.changed: list[int] | None = None
         """The places that changed since the reader cleared the list; none: many or unknown places changed."""
+        self._look_ahead: LookAhead | None = None
         self._clock = self._position = 0
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether nodes are evaluated ahead, which takes more memory."""
+        return self._look_ahead is not None
 
     # -- nodes by their places
 
@@ -116,7 +122,7 @@ class UsageEvaluation:
             if score.reads == "static"
         }
         count = len(self.allowed)
-        self._look_ahead: LookAhead | None = None
+        self._look_ahead = None
         self._program: Program | None = None
         self._may_compile = True
         self._few_evaluated = self._placements = 0
