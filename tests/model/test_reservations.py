@@ -275,3 +275,16 @@ def test_a_role_s_reservation_expires_or_goes_with_its_job() -> None:
     assert sound(cluster)
     cluster.reservations.advance(1.0)
     assert not cluster.reservations
+
+
+def test_all_are_listed_again_only_if_one_was_made_or_ended() -> None:
+    _, cluster = place()
+    reservations = cluster.reservations
+    listed = reservations.all()
+    assert [each.until for each in listed] == [100.0]
+    reservations.release("nobody")
+    assert reservations.all() is listed
+    reserve(cluster, "n1", until=200.0)
+    assert [each.until for each in reservations.all()] == [200.0]
+    reservations.release(task_named(cluster, "t").uid)
+    assert reservations.all() == ()

@@ -71,6 +71,8 @@ class Reservations:
         self._cluster = cluster
         self._now = 0.0
         self._by_owner: dict[Owner, Reservation] = {}
+        self._all: tuple[Reservation, ...] | None = ()
+        """All of them, if they were listed since one was made or ended."""
         self._charges: dict[Owner, Charge] = {}
         self._changes: Topic[Owner] = cluster.feed.topic()
 
@@ -82,6 +84,12 @@ class Reservations:
 
     def __iter__(self) -> Iterator[Reservation]:
         return iter(self._by_owner.values())
+
+    def all(self) -> tuple[Reservation, ...]:
+        """All reservations as they are now; listed again only if any was made or ended."""
+        if self._all is None:
+            self._all = tuple(self._by_owner.values())
+        return self._all
 
     def of(self, owner: Owner) -> Reservation | None:
         """The reservation of an owner, if it has one."""
@@ -98,11 +106,13 @@ class Reservations:
         """Reserve an amount for an owner, and replace its previous reservation."""
         self._cluster.columns.widen()
         self._by_owner[reservation.owner] = reservation
+        self._all = None
         self.update(reservation.owner)
 
     def release(self, owner: Owner) -> None:
         """Remove the reservation of an owner."""
-        self._by_owner.pop(owner, None)
+        if self._by_owner.pop(owner, None) is not None:
+            self._all = None
         self.update(owner)
 
     def advance(self, now: float) -> None:

@@ -136,7 +136,7 @@ def facts_of(cluster: Cluster) -> ModelFacts:
         {queue.name: queue.reported for queue in queues},
         {id: JobFacts.of(job) for id, job in cluster.jobs.items()},
         {uid: TaskFacts.of(task) for uid, task in cluster.tasks.items()},
-        tuple(cluster.reservations),
+        cluster.reservations.all(),
     )
 
 
@@ -147,7 +147,7 @@ def _lookup_objects(cluster: Cluster) -> Iterator[Object]:
 
 def facts_about(cluster: Cluster, obj: Object) -> ModelFacts:
     """The facts that may change when an object is put or dropped, as they are now."""
-    reservations = tuple(cluster.reservations) if cluster.reservations else ()
+    reservations = cluster.reservations.all()
     if isinstance(obj, Pod):
         uid = obj.metadata.uid or obj.key
         task = cluster.tasks.get(uid)

@@ -182,7 +182,7 @@ class Intake:
 
     def rebuild(self) -> None:
         """Build a new cluster from the objects of this one; everything else of it may be inconsistent."""
-        self._rebuild(ModelFacts(reservations=tuple(self.cluster.reservations)))
+        self._rebuild(ModelFacts(reservations=self.cluster.reservations.all()))
 
     def _rebuild(self, part: ModelFacts) -> None:
         """Build a new cluster and restore this part."""
