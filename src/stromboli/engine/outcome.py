@@ -306,8 +306,8 @@ class QueueTotals:
         self._totals: dict[Queue, Amounts] = {}
         self._parents: dict[Queue, str | None] = {}
         """The parent of each queue that exists."""
-        self.had_more = False
-        """Whether queues were last reported to have more than these amounts."""
+        self.had_more: dict[Queue, None] = {}
+        """The queues that were last reported to have other amounts than these, or more."""
 
     def update(self, session: Session) -> dict[Queue, Amounts]:
         """The totals of queues of which something may have changed."""
@@ -350,14 +350,16 @@ def _report_queues(session: Session, totals: QueueTotals) -> None:
     cluster = session.cluster
     known = totals.update(session)
     corrections, devices = cluster.cards.queue_corrections, _allocated_devices(session)
-    has_more = bool(corrections or devices)
-    if has_more or totals.had_more:
-        known = {queue: dict(totals.of(queue)) for queue in cluster.queues.values() if queue.exists}
-    totals.had_more = has_more
-    for queue, correction in corrections.items():
-        for member in lineage(queue, cluster.queues):
+    corrected = {queue: lineage(queue, cluster.queues) for queue in corrections}
+    more = {**dict.fromkeys(devices), **{member: None for path in corrected.values() for member in path}}
+    for member in {**totals.had_more, **more}:
+        if member.exists:
+            known[member] = dict(totals.of(member))
+    totals.had_more = more
+    for queue, path in corrected.items():
+        for member in path:
             if member in known:
-                shift(known[member], correction)
+                shift(known[member], corrections[queue])
     for queue, total in sorted(known.items(), key=lambda entry: entry[0].name):
         named = cluster.dims.named({dim: int(amount) for dim, amount in total.items()})
         allocated = resource_list(named | devices.get(queue, {}))

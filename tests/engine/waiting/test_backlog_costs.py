@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.model.dimensions import CPU
 from stromboli.testing import World
 from tests.executed_steps import executed_steps
-from tests.manifests import group, pod, policy
+from tests.manifests import group, pod, policy, queue
 from tests.plugins.numa_aware.numa_worlds import numa_pod, numa_topology
 
 PLUGINS = "priority gang | predicates nodeorder"
@@ -27,6 +28,8 @@ def steps_of_an_arrival(jobs: int, actions: str) -> int:
 
 
 MORE_JOBS = 100
+STEPS_OF_A_QUEUE = 200
+"""Whether its jobs are still within the limits of their queue, and whether there is capacity for them."""
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,29 @@ MORE_JOBS = 100
 def test_a_pod_that_comes_costs_the_same_whoever_waits(actions: str, steps_of_a_job: int) -> None:
     few, many = (steps_of_an_arrival(jobs, actions) for jobs in (20, 20 + MORE_JOBS))
     assert many < few + (steps_of_a_job + 1) * MORE_JOBS
+
+
+def steps_beside_queues(queues: int, has_corrections: bool) -> int:
+    """The steps of a cycle in which a pod comes that fits, while a job waits in each queue."""
+    world = World("n1 cpu=1", policy=policy("enqueue, allocate", PLUGINS))
+    for number in range(queues):
+        world.add(queue(f"q{number}")).job(f"waits{number}", cpu=4, queue=f"q{number}")
+    for number in range(3):
+        world.step()
+        world.add(group(f"new{number}", 1, phase="Inqueue", queue="q0"))
+        world.add(pod(f"new{number}-0", f"new{number}", cpu="10m"))
+        if has_corrections:
+            world.cluster.cards.queue_corrections[world.cluster.queues["q1"]] = {CPU: 1}
+    engine, cluster = world.engine, world.cluster
+    steps = executed_steps(lambda: engine.cycle(cluster, world.rehearsal.now()))
+    assert cluster.tasks["Pod/default/new2-0"].node is not None
+    return steps
+
+
+@pytest.mark.parametrize("has_corrections", [False, True])
+def test_a_pod_that_comes_costs_little_for_each_queue_in_which_a_job_waits(has_corrections: bool) -> None:
+    few, many = (steps_beside_queues(queues, has_corrections) for queues in (20, 20 + MORE_JOBS))
+    assert many < few + STEPS_OF_A_QUEUE * MORE_JOBS
 
 
 def steps_beside_one_numa_node(jobs: int) -> int:

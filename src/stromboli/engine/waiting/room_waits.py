@@ -231,10 +231,10 @@ class RoomWaits:
     def _may_take(self, session: Session, group: WaitGroup) -> bool:
         if _within_limits(session, group.task) != group.within_limits:
             return True
-        queue = session.queue_of(group.task)
-        if queue is not None and not session.rules.may_allocate(queue, group.task, group.needed):
+        if not self.bound.may_take(session, group.task, group.needed, group.alike):
             return False
-        return self.bound.may_take(session, group.task, group.needed, group.alike)
+        queue = session.queue_of(group.task)
+        return queue is None or session.rules.may_allocate(queue, group.task, group.needed)
 
     def worth_evicting_for(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[Job]:
         """The jobs with something to place, less those of kinds that cannot be helped by evictions.
@@ -422,6 +422,9 @@ class KeptSlots(NamedTuple):
     clock: int
 
 
+_NO_SLOTS = (None, -1, -1)
+
+
 class RoomBound:
     """Slots once what is leaving has left, for the shapes of tasks that wait."""
 
@@ -433,10 +436,12 @@ class RoomBound:
 
     def _current(self, shape: Shape, columns: Columns) -> SlotCount:
         """The slots for tasks of a shape as of now; nodes that changed are counted anew."""
-        slots, layout, clock = self._by_shape.get(shape, (None, -1, -1))
+        slots, layout, clock = self._by_shape.get(shape, _NO_SLOTS)
+        if slots is not None and clock == columns.clock and layout == columns.layout:
+            return slots
         if slots is None or layout != columns.layout:
             slots = SlotCount(shape.request, columns.future_idle)
-        elif clock != columns.clock:
+        else:
             rows = np.flatnonzero(columns.version > clock)
             future = columns.idle[:, rows] + columns.releasing[:, rows] - columns.pipelined[:, rows]
             slots.update(rows, future)
