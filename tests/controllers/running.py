@@ -47,10 +47,10 @@ async def running_controllers(
 
 
 async def wait_until_idle(api: InMemoryApi, runner: ControllerRunner, seconds: float = 60.0) -> None:
-    """Wait until the runner has seen everything and has nothing to do."""
+    """Wait until the runner has seen everything and has nothing to do; keys that failed are retried soon."""
     async with asyncio.timeout(seconds):
         calm = 0
-        while calm < 3:
+        while calm < (20 if any(controller.queue.failing for controller in runner.controllers) else 3):
             asked = len(api.requests)
             await asyncio.sleep(0.005)
             calm = calm + 1 if runner.idle and len(api.requests) == asked else 0
