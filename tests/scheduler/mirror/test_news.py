@@ -20,7 +20,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.scheduler.gathering import NOW
 from stromboli.scheduler.mirror.news import (
-    _TOLD_OTHERWISE,
+    _REPORTED_ELSEWHERE,
     _UNREAD,
     EMPTY_GROUP_PATIENCE,
     SEARCHED,
@@ -221,7 +221,7 @@ def test_every_kind_that_is_watched_can_be_compared_with_what_was_known_of_it() 
 
 
 def test_fields_that_are_left_out_of_a_comparison_exist() -> None:
-    assert {field.name for field in fields(Task)} >= _TOLD_OTHERWISE | _UNREAD
+    assert {field.name for field in fields(Task)} >= _REPORTED_ELSEWHERE | _UNREAD
 
 
 def test_a_pod_of_another_scheduler_without_a_node_is_no_news() -> None:

@@ -1,10 +1,10 @@
 """What happened since the last cycle, as far as it could change a decision, and how long it may wait for the next.
 
-Whom a change concerns is told by what the model knew of the object before, compared with what it knows now: a heartbeat
-of a node concerns nobody, and neither does what we wrote ourselves and the watches bring back. What is not known to be
-either is taken for news. A pod that arrives is news if its job could start now; what frees room, or changes what may go
-where, is news if somebody waits who could start. What only the status of an object follows may wait a moment. All else
-is left to the period.
+The impact of a change follows from what the model knew of the object before, compared with what it knows now: a
+heartbeat of a node has no impact, and neither has an own write that the watch brings back. Every other change counts
+as news. A new pod is news if its job could start now; a change that frees capacity, or that changes where pods may
+run, is news if a pending job could start. A change that only the status of an object follows may wait a moment. All
+other changes wait for the period.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from stromboli.scheduler.gathering import NOW
 STATUS_PATIENCE = 1.0
 """Seconds that a change may wait which only the status of some object can follow."""
 EMPTY_GROUP_PATIENCE = 0.1
-"""Seconds that a PodGroup without pods waits to be let in: most are made beside pods that exist already."""
+"""Seconds that a PodGroup without pods waits to be admitted: most are created beside pods that exist already."""
 SEARCHED = 100
-"""Jobs among which somebody is sought who could start, before it is taken for granted."""
+"""Pending jobs that are searched for one that could start; beyond them one is assumed."""
 JOB_KIND = "Job"
-"""The kind of owner that makes no pods before its PodGroup is let in."""
-_TOLD_OTHERWISE = frozenset(
+"""The kind of owner that creates no pods before its PodGroup is admitted."""
+_REPORTED_ELSEWHERE = frozenset(
     (
         "status",
         "node",
@@ -58,28 +58,28 @@ _TOLD_OTHERWISE = frozenset(
 _UNREAD = frozenset(("condition", "nominated", "scheduled_at", "started"))
 """Fields that we write ourselves, or that no decision turns on."""
 _FACTS = attrgetter(
-    *(field.name for field in fields(Task) if field.name not in _TOLD_OTHERWISE | _UNREAD),
+    *(field.name for field in fields(Task) if field.name not in _REPORTED_ELSEWHERE | _UNREAD),
 )
 """What decisions read of a task besides its status and node; a field that is new in tasks is among it."""
 _DECIDED = (Status.ALLOCATED, Status.BINDING)
 _ENDED = (Status.SUCCEEDED, Status.FAILED)
 
 
-# -- whom a change concerns
+# -- the impact of a change
 
 
-class Concern(IntEnum):
-    """Whom a change concerns."""
+class Impact(IntEnum):
+    """Which jobs a change may help to start."""
 
-    NOBODY = 0
+    NONE = 0
     STATUS = 1
-    """Nobody's place: it is only told in the status of some object."""
+    """None: only the status of some object follows it."""
     JOB = 2
-    """The job itself, which may start now."""
+    """The job itself."""
     VICTIMS = 3
-    """Whoever waits, if the policy evicts."""
-    EVERYBODY = 4
-    """Whoever waits."""
+    """All pending jobs, if the policy evicts."""
+    ALL_PENDING = 4
+    """All pending jobs."""
 
 
 class Known(NamedTuple):
@@ -112,9 +112,9 @@ def known(cluster: Cluster, object: Object) -> Known:
     return Known(cluster.objects.get(object))
 
 
-def concern(cluster: Cluster, object: Object, before: Known, gone: bool) -> Concern:
-    """Whom it concerns that an object was taken in, or is gone."""
-    return _COMPARISONS.get(type(object), _concern_of_lookup_object)(cluster, object, before, gone)
+def impact_of(cluster: Cluster, object: Object, before: Known, gone: bool) -> Impact:
+    """The impact of an object that was added, changed or deleted."""
+    return _COMPARISONS.get(type(object), _impact_of_lookup_object)(cluster, object, before, gone)
 
 
 def job_of(cluster: Cluster, object: Object) -> Job | None:
@@ -125,39 +125,39 @@ def job_of(cluster: Cluster, object: Object) -> Job | None:
     return _job(cluster, object)
 
 
-def _concern_of_pod(cluster: Cluster, object: Object, before: Known, gone: bool) -> Concern:
+def _impact_of_pod(cluster: Cluster, object: Object, before: Known, gone: bool) -> Impact:
     task = _task(cluster, object)
     if task is None:
         if before is UNKNOWN:
-            return Concern.NOBODY
-        return Concern.STATUS if before.status in _ENDED else Concern.EVERYBODY
+            return Impact.NONE
+        return Impact.STATUS if before.status in _ENDED else Impact.ALL_PENDING
     if before is UNKNOWN:
-        return _concern_of_new_task(task)
+        return _impact_of_new_task(task)
     if task.node is not None and task.node is before.node and task.status is not before.status:
         if task.status is Status.BOUND and before.status in _DECIDED:
-            return Concern.STATUS
+            return Impact.STATUS
         if task.status is Status.RUNNING and before.status in (*_DECIDED, Status.BOUND):
-            return Concern.VICTIMS
+            return Impact.VICTIMS
     if task.status is before.status and task.node is before.node and _FACTS(task) == before.facts:
-        return Concern.NOBODY
+        return Impact.NONE
     if task.status is Status.PENDING and before.status in (Status.PENDING, *_ENDED):
-        return Concern.JOB
+        return Impact.JOB
     both_ended = task.status in _ENDED and before.status in _ENDED
-    return Concern.STATUS if both_ended else Concern.EVERYBODY
+    return Impact.STATUS if both_ended else Impact.ALL_PENDING
 
 
-def _concern_of_new_task(task: Task) -> Concern:
+def _impact_of_new_task(task: Task) -> Impact:
     if task.status is Status.PENDING:
-        return Concern.JOB
-    return Concern.STATUS if task.status in _ENDED else Concern.EVERYBODY
+        return Impact.JOB
+    return Impact.STATUS if task.status in _ENDED else Impact.ALL_PENDING
 
 
-def _concern_of_group(cluster: Cluster, object: Object, before: Known, gone: bool) -> Concern:
+def _impact_of_group(cluster: Cluster, object: Object, before: Known, gone: bool) -> Impact:
     assert isinstance(object, PodGroup | NativePodGroup)
     if gone:
-        return Concern.NOBODY if before is UNKNOWN else Concern.EVERYBODY
+        return Impact.NONE if before is UNKNOWN else Impact.ALL_PENDING
     if before is UNKNOWN:
-        return Concern.JOB
+        return Impact.JOB
     job = _job(cluster, object)
     if (
         job is None
@@ -165,43 +165,43 @@ def _concern_of_group(cluster: Cluster, object: Object, before: Known, gone: boo
         or job.group.spec != before.facts.spec
         or not _same_metadata(job.group, before.facts)
     ):
-        return Concern.EVERYBODY
-    return Concern.NOBODY if job.phase == before.status else Concern.JOB
+        return Impact.ALL_PENDING
+    return Impact.NONE if job.phase == before.status else Impact.JOB
 
 
-def _concern_of_node(cluster: Cluster, object: Object, before: Known, gone: bool) -> Concern:
+def _impact_of_node(cluster: Cluster, object: Object, before: Known, gone: bool) -> Impact:
     assert isinstance(object, NodeObject)
     if gone or before.facts is None:
-        return Concern.NOBODY if gone and before.facts is None else Concern.EVERYBODY
-    return Concern.EVERYBODY if scheduling_properties_changed(before.facts, object) else Concern.NOBODY
+        return Impact.NONE if gone and before.facts is None else Impact.ALL_PENDING
+    return Impact.ALL_PENDING if scheduling_properties_changed(before.facts, object) else Impact.NONE
 
 
-def _concern_of_queue(cluster: Cluster, object: Object, before: Known, gone: bool) -> Concern:
+def _impact_of_queue(cluster: Cluster, object: Object, before: Known, gone: bool) -> Impact:
     assert isinstance(object, QueueObject)
     old = before.facts
     if gone or old is None:
-        return Concern.NOBODY if gone and old is None else Concern.EVERYBODY
+        return Impact.NONE if gone and old is None else Impact.ALL_PENDING
     same = old.spec == object.spec and old.status.state == object.status.state
-    return Concern.NOBODY if same and _same_metadata(old, object) else Concern.EVERYBODY
+    return Impact.NONE if same and _same_metadata(old, object) else Impact.ALL_PENDING
 
 
-def _concern_of_lookup_object(cluster: Cluster, object: Object, before: Known, gone: bool) -> Concern:
+def _impact_of_lookup_object(cluster: Cluster, object: Object, before: Known, gone: bool) -> Impact:
     old = before.facts
     if old is None and gone:
-        return Concern.NOBODY
+        return Impact.NONE
     if old is not None and not gone and _same_metadata(old, object):
         fields = (field for field in type(object).__struct_fields__ if field != "metadata")
         if all(getattr(old, field) == getattr(object, field) for field in fields):
-            return Concern.NOBODY
-    return Concern.VICTIMS if isinstance(object, PodDisruptionBudget) else Concern.EVERYBODY
+            return Impact.NONE
+    return Impact.VICTIMS if isinstance(object, PodDisruptionBudget) else Impact.ALL_PENDING
 
 
-_COMPARISONS: dict[type[Object], Callable[[Cluster, Object, Known, bool], Concern]] = {
-    Pod: _concern_of_pod,
-    PodGroup: _concern_of_group,
-    NativePodGroup: _concern_of_group,
-    NodeObject: _concern_of_node,
-    QueueObject: _concern_of_queue,
+_COMPARISONS: dict[type[Object], Callable[[Cluster, Object, Known, bool], Impact]] = {
+    Pod: _impact_of_pod,
+    PodGroup: _impact_of_group,
+    NativePodGroup: _impact_of_group,
+    NodeObject: _impact_of_node,
+    QueueObject: _impact_of_queue,
 }
 
 
@@ -243,26 +243,26 @@ class News:
         self.forget()
 
     def forget(self) -> None:
-        """A cycle begins, which sees all of it."""
+        """Forget everything: the cycle that starts sees all of it."""
         self._jobs: dict[Job, None] = {}
         """Jobs that may be able to start."""
-        self._concern = Concern.NOBODY
-        """The widest concern besides those."""
+        self._impact = Impact.NONE
+        """The widest impact besides those."""
         self._phases_changed = False
         """Whether a cycle ended with other phases than its actions saw."""
 
     def note(self, cluster: Cluster, object: Object, before: Known, gone: bool) -> None:
-        """An object was taken in, or is gone."""
-        whom = concern(cluster, object, before, gone)
-        if whom is not Concern.JOB:
-            self._concern = max(self._concern, whom)
+        """Note an object that was added, changed or deleted."""
+        impact = impact_of(cluster, object, before, gone)
+        if impact is not Impact.JOB:
+            self._impact = max(self._impact, impact)
         elif (job := job_of(cluster, object)) is not None:
             self._jobs[job] = None
 
     def note_everything(self) -> None:
         """The model was rebuilt: its jobs are others than before."""
         self._jobs.clear()
-        self._concern = Concern.EVERYBODY
+        self._impact = Impact.ALL_PENDING
 
     def note_phases(self) -> None:
         """A cycle changed phases at its end: a job that runs no longer holds what enqueue kept for it."""
@@ -273,13 +273,13 @@ class News:
 
         `gangs`: the policy tries no job that lacks pods. `evicts`: it has actions that evict.
         """
-        jobs, whom, phases_changed = self._jobs, self._concern, self._phases_changed
+        jobs, impact, phases_changed = self._jobs, self._impact, self._phases_changed
         self.forget()
-        room = phases_changed or whom is Concern.EVERYBODY or (whom is Concern.VICTIMS and evicts)
-        if room and _somebody_could_start(cluster, gangs):
+        frees = phases_changed or impact is Impact.ALL_PENDING or (impact is Impact.VICTIMS and evicts)
+        if frees and _may_start(cluster, gangs):
             return NOW
-        could_be_let_in = phases_changed and bool(cluster.waiting)
-        patience = STATUS_PATIENCE if could_be_let_in or whom is not Concern.NOBODY else math.inf
+        could_be_admitted = phases_changed and bool(cluster.waiting)
+        patience = STATUS_PATIENCE if could_be_admitted or impact is not Impact.NONE else math.inf
         for job in jobs:
             patience = min(patience, _patience_of(cluster, job, gangs))
             if patience <= NOW:
@@ -287,7 +287,7 @@ class News:
         return patience
 
 
-def _somebody_could_start(cluster: Cluster, gangs: bool) -> bool:
+def _may_start(cluster: Cluster, gangs: bool) -> bool:
     for jobs in (cluster.waiting, cluster.backlog):
         if len(jobs) > SEARCHED or any(
             _patience_of(cluster, job, gangs) <= NOW for job in islice(jobs, SEARCHED)
@@ -297,7 +297,7 @@ def _somebody_could_start(cluster: Cluster, gangs: bool) -> bool:
 
 
 def _patience_of(cluster: Cluster, job: Job, gangs: bool) -> float:
-    """How long a job may wait that changed: not at all if it could start, or be let in and get pods."""
+    """How long a changed job may wait: not at all if it could start, or be admitted and get pods."""
     if job not in cluster.waiting and job not in cluster.backlog:
         return STATUS_PATIENCE
     if not job.tasks and job.waits_for_queue:
