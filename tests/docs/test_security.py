@@ -95,11 +95,12 @@ NO_BOUNDS = {
         simulator.explain.room_by_nodes.MOST_HYPER_NODES
         simulator.explain.room_by_nodes.MOST_KINDS
         simulator.explain.subject_lookup.MOST_NAMED
-        simulator.explain.remedy_search.LONGEST_NAME
-        simulator.explain.remedy_search.MOST_TAINTS
-        simulator.explain.remedy_search.MOST_HOLDERS
-        simulator.explain.remedy_search.MOST_QUEUES
-        simulator.explain.cluster_explanation.MOST_NODES
+        simulator.explain.remedy_search.MAX_NAME
+        simulator.explain.remedy_search.MAX_TAINTS
+        simulator.explain.remedy_search.MAX_WEIGHT
+        simulator.explain.remedy_search.MAX_HOLDERS
+        simulator.explain.remedy_search.MAX_QUEUES
+        simulator.explain.cluster_explanation.MAX_NODES
         simulator.explain.wait_clues.MOST_HOLDERS
         submission.bad_request.LONGEST_VALUE
         cli.cluster.cluster_errors.LONGEST_MESSAGE

@@ -28,7 +28,7 @@ class Action:
     initialise: Hook | None = None
     uninitialise: Hook | None = None
     evicts_by: str = ""
-    """The extension point at which plugins vote on its victims, such as `preemptable`; empty if it evicts nobody."""
+    """The extension point at which plugins vote on its victims, such as `preemptable`; empty if it evicts no pods."""
     preempts: bool = False
     """Whether victims leave for jobs of their own queue, which counts as preemption in metrics."""
 

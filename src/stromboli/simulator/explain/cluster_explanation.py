@@ -130,11 +130,11 @@ def _is_too_large(subject: JobExplanation) -> bool:
 # -- when jobs that wait will probably start: a simulation from the present on, in which nothing is submitted
 
 
-MOST_NODES = 20
+MAX_NODES = 20
 WORK = 250_000
 """What a run may look at: moments times nodes, jobs, and four times the pods that wait."""
 GATED = "Start time unknown: its pods have scheduling gates."
-FEWEST_MOMENTS, MOST_MOMENTS = 3, 2_000
+MIN_MOMENTS, MAX_MOMENTS = 3, 2_000
 
 
 def forecast_starts(
@@ -182,7 +182,7 @@ def moments_for(cluster: Cluster) -> int:
     """How many moments may be looked at."""
     waiting = sum(job.counts[Status.PENDING] for job in cluster.backlog)
     cost = max(len(cluster.nodes) + len(cluster.jobs) + 4 * waiting, 1)
-    return max(FEWEST_MOMENTS, min(MOST_MOMENTS, WORK // cost))
+    return max(MIN_MOMENTS, min(MAX_MOMENTS, WORK // cost))
 
 
 def _has_known_end(cluster: Cluster, now: float) -> bool:
@@ -218,6 +218,6 @@ def _started(run: RunRecord, record: JobRecord, job: Job, now: float) -> StartFo
         f"Probably by {when}, if jobs run until their time limits and no new jobs arrive.",
         when,
         round(record.started, 3),
-        nodes[:MOST_NODES],
+        nodes[:MAX_NODES],
         list(ends_before(run, record, set(nodes))),
     )

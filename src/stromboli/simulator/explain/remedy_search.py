@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 # -- queues: open one, use another, raise what one may have
 
 
-MOST_QUEUES = 3
-HIGHEST_WEIGHT = 65535
+MAX_QUEUES = 3
+MAX_WEIGHT = 65535
 
 
 def open_queue(trials: RemedyTrials) -> None:
@@ -67,7 +67,7 @@ def change_queue(trials: RemedyTrials) -> None:
     if job.native is not None or job.group is None:
         return
     before = f' instead of "{job.queue.name}"' if job.queue else ""
-    for queue in _other_queues(trials, job.queue)[:MOST_QUEUES]:
+    for queue in _other_queues(trials, job.queue)[:MAX_QUEUES]:
         text = f'it is in queue "{queue.name}"{before}'
         change = group_patch(job, {"spec": {"queue": queue.name}})
         if trials.attempt(Remedy("queue", text, [change]), f'queue "{queue.name}"'):
@@ -125,8 +125,8 @@ def _weight_for(trials: RemedyTrials, queue: Queue, wanted: dict[int, int]) -> i
     if share > 1:
         return 0
     if share == 1:
-        return HIGHEST_WEIGHT
-    return min(HIGHEST_WEIGHT, int(share / (1 - share) * max(others, 1)) + 1)
+        return MAX_WEIGHT
+    return min(MAX_WEIGHT, int(share / (1 - share) * max(others, 1)) + 1)
 
 
 # -- the job itself: a smaller minimum, smaller requests, a wider topology, no scheduling gates
@@ -243,9 +243,9 @@ def shorten_time(trials: RemedyTrials) -> None:
 # -- nodes: more of them, or those that are cordoned, tainted or labelled otherwise
 
 
-MOST_NODES = 64
-MOST_TAINTS = 2
-LONGEST_NAME = 200
+MAX_NODES = 64
+MAX_TAINTS = 2
+MAX_NAME = 200
 
 
 def use_more_nodes(trials: RemedyTrials) -> None:
@@ -271,7 +271,7 @@ def _uncordon(trials: RemedyTrials) -> None:
         chosen = [node.name for node in cordoned[:count]]
         if not chosen:
             continue
-        if count > MOST_NODES:
+        if count > MAX_NODES:
             trials.leave_out()
             continue
         text = (
@@ -297,7 +297,7 @@ def _tolerate(trials: RemedyTrials) -> None:
         for taint in (node.object.spec.taints if node.object is not None else ())
         if taint.effect != names.PREFER_NO_SCHEDULE
     )
-    for (key, value, effect), _ in counts.most_common(MOST_TAINTS):
+    for (key, value, effect), _ in counts.most_common(MAX_TAINTS):
         operator = "Equal" if value else "Exists"
         toleration = {"key": key, "operator": operator, "value": value, "effect": effect}
         changes = []
@@ -317,7 +317,7 @@ def add_nodes(trials: RemedyTrials) -> None:
         return
     missing = max(trials.clues.needed - trials.pods_with_room(), 1)
     for count in dict.fromkeys((-(-missing // holds), -(-trials.clues.needed // holds))):
-        if count > MOST_NODES:
+        if count > MAX_NODES:
             trials.leave_out()
             continue
         changes = [_new_node(trials.cluster, node, number) for number in range(count)]
@@ -348,7 +348,7 @@ def _pods_when_empty(trials: RemedyTrials, node: Node) -> int:
 def _new_node(cluster: Cluster, like: Node, number: int) -> ObjectChange:
     assert like.object is not None
     manifest = as_manifest(like.object)
-    name = f"{like.name[:LONGEST_NAME]}-more-{number + 1}"
+    name = f"{like.name[:MAX_NAME]}-more-{number + 1}"
     while name in cluster.nodes:
         name += "-more"
     meta = manifest["metadata"]
@@ -362,7 +362,7 @@ def _new_node(cluster: Cluster, like: Node, number: int) -> ObjectChange:
 # -- other jobs: they end, they count for less, they are evicted
 
 
-MOST_HOLDERS = 3
+MAX_HOLDERS = 3
 """Jobs of which it is tried whether the end of each alone is enough."""
 OF_THE_SYSTEM = "system-"
 """How the classes are called that are not for users."""
@@ -373,7 +373,7 @@ Holding = list[tuple[Job, list[Task]]]
 def let_others_end(trials: RemedyTrials) -> None:
     """One of those who hold most, else several of them, those that end first."""
     holders = [holder for holder in trials.clues.holders if _pods_of(holder[0])]
-    for holder in holders[:MOST_HOLDERS]:
+    for holder in holders[:MAX_HOLDERS]:
         if trials.attempt(_end_of(trials, [holder])):
             return
     ordered = sorted(holders, key=lambda holder: _end(trials, holder[1]))
