@@ -432,14 +432,28 @@ def test_it_keeps_its_capacity_once_the_capability_is_raised(policy: str) -> Non
     assert phases(world)["new"] == "Pending"
 
 
-def test_it_keeps_its_capacity_once_the_capability_of_a_parent_queue_is_raised() -> None:
+@pytest.mark.parametrize("old", [{"n1": 4}, {"n1": 2, "n2": 2, "n3": 2}])
+@pytest.mark.parametrize("change", ["raised", "deleted", "moved"])
+def test_it_keeps_its_capacity_once_the_capability_of_a_parent_queue_is_raised(
+    change: str, old: dict[str, int]
+) -> None:
+    """Also with `old` pods on all nodes, so that no pod of the gang fits and the gang is not tried again."""
     world = World(policy=policy_named("full-capacity-tree").source)
     world.add(*(node(f"n{number}") for number in range(1, 4)), queue("p", parent="root", **SMALL))
-    world.add(
-        queue("team", parent="p"), group("old", 1, phase="Running"), pod("old-0", "old", on="n1", cpu=4)
-    )
-    world.add(*hopeless(3, minimum=3, cpu=4, queue="team")).step(2)
-    world.add(queue("p", parent="root", capability={"cpu": "12"}), *newcomer(4)).step(2)
+    world.add(queue("mid", parent="p"), queue("team", parent="mid"))
+    for name, cpu in old.items():
+        world.add(
+            group(f"old-{name}", 1, phase="Running"), pod(f"old-{name}-0", f"old-{name}", on=name, cpu=cpu)
+        )
+    world.add(*hopeless(3, minimum=3, cpu=4, queue="team")).step(4)
+    if change == "raised":
+        world.add(queue("p", parent="root", capability={"cpu": "12"}))
+    elif change == "moved":
+        world.add(queue("mid", parent="root"))
+    else:
+        world.remove(queue("p", parent="root", **SMALL))
+    world.step(3)
+    world.add(*newcomer(4)).step(2)
     assert phases(world)["new"] == "Pending"
 
 

@@ -14,7 +14,7 @@ from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.pod_fields import scheduling_properties_changed, whole_number
 from stromboli.model.node_columns import Node
-from stromboli.model.queue import Queue
+from stromboli.model.queue import Queue, lineage
 from stromboli.model.requirements.group_demands import queue_demands
 
 MAX_OF_A_NODE = 2**56
@@ -41,6 +41,7 @@ def put_queue(cluster: Cluster, obj: QueueObject) -> None:
     cluster.columns.widen()
     queue = queue_named(cluster, obj.name)
     before, queue.object = queue.object, obj
+    limit_before, parent_before = queue.capability, before.spec.parent if before is not None else None
     queue.created = obj.metadata.created
     queue.capability, queue.deserved, queue.guarantee = dict(capability), dict(deserved), dict(guarantee)
     queue.demands = queue_demands(spec)
@@ -48,6 +49,8 @@ def put_queue(cluster: Cluster, obj: QueueObject) -> None:
     cluster.feed.note_queue(queue)
     if before is None or before.spec != obj.spec or before.status.state != obj.status.state:
         _mark_jobs_dirty(cluster, queue)  # more than a status or an annotation changed
+        if queue.capability != limit_before or spec.parent != parent_before:
+            _mark_jobs_below_dirty(cluster, queue)
         cluster.reservations.update_all()
 
 
@@ -55,6 +58,7 @@ def drop_queue(cluster: Cluster, obj: QueueObject) -> None:
     """A queue was deleted; its entry stays while jobs name it."""
     queue = cluster.queues.get(obj.name)
     if queue is not None:
+        _mark_jobs_below_dirty(cluster, queue)
         queue.object = None
         queue.reported, queue.demands = None, ()
         _mark_jobs_dirty(cluster, queue)
@@ -68,6 +72,16 @@ def _mark_jobs_dirty(cluster: Cluster, queue: Queue) -> None:
     cluster.feed.note_queue(queue)
     for job in queue.jobs:
         cluster.mark_dirty(job)
+
+
+def _mark_jobs_below_dirty(cluster: Cluster, queue: Queue) -> None:
+    """Invalidate what is cached about jobs of the queues below a queue: its capability limits them too."""
+    if cluster.dirty.everything:
+        return
+    queues = cluster.queues
+    for other in queues.values():
+        if other is not queue and other.jobs and queue in lineage(other, queues):
+            _mark_jobs_dirty(cluster, other)
 
 
 # -- nodes
