@@ -365,6 +365,18 @@ def test_a_gang_whose_pods_find_hosts_apart_keeps_its_capacity(key: str, pods: i
     assert phases(world)["new"] == "Pending"
 
 
+def test_a_gang_starts_without_hosts_for_its_pods_that_request_nothing() -> None:
+    world = World(policy=policy_named("preset:basic").source).add(node("n1"), node("n2"))
+    world.add(group("big", 4, minResources={"cpu": "4"}), pod("big-3", "big", cpu=4))
+    spec = apart("kubernetes.io/hostname")
+    world.add(*(pod(f"big-{index}", "big", cpu=0, labels={"app": "big"}, spec=spec) for index in range(3)))
+    for name in ("n1", "n2"):
+        world.add(group(f"old-{name}", 1, phase="Running"), pod(f"old-{name}-0", f"old-{name}", on=name))
+    world.add(*newcomer(3)).step(2)
+    assert phases(world)["new"] == "Pending"
+    assert "default/big-3" in world.finish("old-n1-0").step().binds
+
+
 def test_a_gang_keeps_its_capacity_once_its_nodes_are_in_enough_zones() -> None:
     world = kept_apart("preset:basic", 2, "zone")
     world.add(node("n1", labels={"zone": "b"}, created=1), node("n2", labels={"zone": "b"}, created=2))

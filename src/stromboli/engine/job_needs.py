@@ -289,7 +289,7 @@ class JobNeeds:
             return False
         by_shape: dict[Shape, list[Task]] = {}
         for task in _tasks(job, _PLACEABLE):
-            if required_anti_affinity(task.shape.spec):
+            if not task.best_effort and required_anti_affinity(task.shape.spec):
                 by_shape.setdefault(task.shape, []).append(task)
         if by_shape:
             self.kept_apart[job] = None
