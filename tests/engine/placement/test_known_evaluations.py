@@ -10,7 +10,7 @@ from stromboli.engine.placement.evaluation import AHEAD_BYTES, BASE_BYTES, NODE_
 from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.placement.usage_evaluation import LookAhead
 from stromboli.testing import World
-from tests.manifests import policy
+from tests.manifests import node, policy
 
 SHAPES = 300
 
@@ -86,6 +86,18 @@ def test_an_evaluation_counts_with_the_memory_that_it_takes(world: World, made: 
     assert placement._bytes == sum(evaluation.bytes for evaluation in placement._known.values())
     with_ahead = sum(part.nbytes for part in vars(LookAhead(nodes)).values())
     assert AHEAD_BYTES * nodes == with_ahead
+
+
+def test_an_evaluation_counts_with_the_nodes_that_there_are() -> None:
+    world = World("n1 cpu=1", policy=policy("allocate", "gang | predicates")).job("first", cpu=2)
+    placement = world.step().outcome.session.placement
+    world.add(*(node(f"n{number}", cpu=1) for number in range(2, 50))).job("second", cpu=2).step()
+    (evaluation,) = placement._known.values()
+    assert placement._bytes == evaluation.counted == evaluation.bytes
+    for number in range(2, 50):
+        world.remove(node(f"n{number}", cpu=1))
+    world.job("third", cpu=2).step()
+    assert placement._bytes == evaluation.counted == evaluation.bytes == BASE_BYTES + NODE_BYTES
 
 
 def test_256_kinds_of_pods_are_remembered_on_20000_nodes() -> None:

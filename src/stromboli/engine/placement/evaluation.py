@@ -68,7 +68,6 @@ class Evaluation:
         """Whether its answers follow from the cluster alone."""
         self.counted = 0
         """The memory that it took when it was last counted."""
-        self._looked_ahead = False
         self._layout = self._objects = -1
         self._verdict: tuple[Any, Verdict] | None = None
         self._reach: tuple[Any, Bools] | None = None
@@ -84,14 +83,9 @@ class Evaluation:
         nodes = len(self.columns) if self.rows is None else len(self.rows)
         return BASE_BYTES + (NODE_BYTES + AHEAD_BYTES * self._usage.looks_ahead) * nodes
 
-    @property
-    def has_other_size(self) -> bool:
-        """Whether it takes other memory than when it was last counted."""
-        return self._usage.looks_ahead is not self._looked_ahead
-
     def count(self) -> int:
         """Count the memory that it takes now; returns the change."""
-        before, self.counted, self._looked_ahead = self.counted, self.bytes, self._usage.looks_ahead
+        before, self.counted = self.counted, self.bytes
         return self.counted - before
 
     @property

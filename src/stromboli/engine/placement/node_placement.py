@@ -151,11 +151,8 @@ class Placement:
                 resource_fit,
                 rows,
             )
-            self._count(evaluation)
         else:
             known.move_to_end(key)
-            if evaluation.has_other_size:
-                self._count(evaluation)
         self.is_repeatable &= evaluation.is_repeatable
         try:
             evaluation.refresh(task, self._cycle)
@@ -163,6 +160,8 @@ class Placement:
             del known[key]  # a partly refreshed evaluation must not be used
             self._bytes -= evaluation.counted
             raise
+        if evaluation.bytes != evaluation.counted:
+            self._count(evaluation)
         return evaluation
 
     def _count(self, evaluation: Evaluation) -> None:
