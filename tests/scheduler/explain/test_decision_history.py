@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from stromboli.api import names
 from stromboli.engine.decisions import Bind, Event, Evict, PodGroupStatus
@@ -176,6 +177,18 @@ def test_texts_and_names_are_cut() -> None:
     failed, bound = history.of(TRAIN).entries
     assert len(failed.text) < MAX_TEXT + 100
     assert f"and {100 - MAX_NAMES} more" in bound.text
+
+
+@pytest.mark.parametrize(("nodes", "others"), [(MAX_NAMES, ""), (MAX_NAMES + 1, " and others")])
+def test_there_are_other_nodes_only_if_not_all_are_named(nodes: int, others: str) -> None:
+    history, cluster = DecisionHistory(NOW), cluster_with("train", pods=MAX_NAMES + 1)
+    decisions = [
+        replace(bind, node=f"n{number % nodes}") for number, bind in enumerate(binds(cluster, "train"))
+    ]
+    history.note_decisions(cluster, decisions, NOW)
+    (bound,) = history.of(TRAIN).entries
+    named = ", ".join(f"n{number}" for number in range(MAX_NAMES))
+    assert bound.text.endswith(f"bound to {named}{others}")
 
 
 def test_one_job_takes_no_more_than_its_bytes() -> None:

@@ -351,10 +351,9 @@ def _pods(decisions: Sequence[PodDecision]) -> str:
 
 
 def _nodes(decisions: Sequence[Bind | Evict]) -> str:
-    """A few of the nodes; there are others only if the list is full and there are more pods."""
-    nodes = list(dict.fromkeys(decision.node for decision in decisions))[:MAX_NAMES]
-    others = len(nodes) == MAX_NAMES < len(decisions)
-    return ", ".join(nodes) + (" and others" if others else "")
+    """A few of the nodes, and whether there are others."""
+    nodes = list(dict.fromkeys(decision.node for decision in decisions))
+    return ", ".join(nodes[:MAX_NAMES]) + (" and others" if len(nodes) > MAX_NAMES else "")
 
 
 def _named(noun: str, count: int, names: Sequence[str]) -> str:
