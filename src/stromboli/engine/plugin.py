@@ -195,6 +195,9 @@ class Plugin:
     keeps_pods_apart: bool = False
     """Whether it lets no pod start against the required anti-affinity of a pod."""
 
+    orders_jobs_by_priority: bool = False
+    """Whether its `job_order` puts jobs of a higher priority first."""
+
     limits_queues: bool = False
     """Whether it lets no queue hold more than its `spec.capability`."""
 
@@ -358,6 +361,10 @@ class Plugin:
     def promised_before(self) -> Job | None:
         """The job to which a start was promised in the session before, before others: it has the first turn."""
         return None
+
+    def keeps_first_turn(self, job: Job) -> bool:
+        """Whether that job has it even before jobs of a higher priority in other queues."""
+        return False
 
     # -- the gate of a queue
 

@@ -136,6 +136,8 @@ class Rules:
             self._who_counts("job_ready", "job_pipelined"),
             self._who_counts("sub_job_ready", "sub_job_pipelined"),
         )
+        ordering = [plugin for tier in self._plugins_at(POINTS["job_order"]) for plugin in tier]
+        self.orders_jobs_by_priority = any(plugin.orders_jobs_by_priority for plugin in ordering)
         self._limiting = [plugin for tier in self._plugins_at(POINTS["allocatable"]) for plugin in tier]
         self.limits_queues = any(plugin.limits_queues for plugin in self._limiting)
         self.limits_queue_trees = any(plugin.limits_queue_trees for plugin in self._limiting)
@@ -251,6 +253,16 @@ class Rules:
             if job is not None:
                 return job
         return None
+
+    def keeps_first_turn(self, job: Job) -> bool:
+        """Whether that job comes even before jobs of a higher priority in other queues."""
+        for plugin in self._ordering:
+            try:
+                if plugin.keeps_first_turn(job):
+                    return True
+            except BaseException as error:
+                raise_attributed(error, plugin.name, "keeps_first_turn")
+        return False
 
     def tasks_needed(self, unit: Job | SubJob) -> int:
         """How many more tasks of a job or a sub-group must be placed, at least, before it can start."""

@@ -14,6 +14,7 @@ class Priority(Plugin):
     """Orders jobs and tasks by priority; only lower priorities make room for higher ones."""
 
     name = "priority"
+    orders_jobs_by_priority = True
 
     def task_order(self, task: Task) -> int:
         return -task.priority

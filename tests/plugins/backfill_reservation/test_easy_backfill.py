@@ -168,6 +168,25 @@ def test_a_job_of_a_higher_priority_still_goes_before_a_promised_start(mode: str
     assert promised_in_other_queue(mode, priority=10) == {"default/newer": 1}
 
 
+RESERVE_AFTER = "easy\n      reserveAfter: {}"
+"""Jobs were created months before."""
+
+
+@pytest.mark.parametrize(
+    ("after", "started"), [("10m", {"default/gang": 2}), ("20000h", {"default/newer": 1})]
+)
+def test_a_job_that_waited_for_reserve_after_has_the_first_turn(after: str, started: dict[str, int]) -> None:
+    assert promised_in_other_queue(RESERVE_AFTER.format(after), priority=10) == started
+
+
+@pytest.mark.parametrize(("after", "started"), [("10m", set()), ("20000h", {"default/urgent-0"})])
+def test_a_job_that_waited_for_reserve_after_is_not_delayed_by_higher_priorities(
+    after: str, started: set[str]
+) -> None:
+    here = beside_a_promise(POLICY.format(mode=RESERVE_AFTER.format(after)), 1000)
+    assert set(step(here).binds) == started
+
+
 def beside_a_promise(text: str, priority: int) -> World:
     """`head` waits for 8 of 10 CPUs; `urgent`, in a queue that comes later, fits into the 4 that are free."""
     queues = "a deserved=cpu:8; b deserved=cpu:4; z"
@@ -199,8 +218,9 @@ def test_a_waiting_job_of_a_higher_priority_is_not_held_back_once_it_fits(mode: 
 
 
 @pytest.mark.parametrize("mode", ["easy", "none"])
-def test_priorities_do_not_count_where_the_policy_does_not_order_jobs_by_them(mode: str) -> None:
-    text = POLICY.format(mode=mode).replace("  - name: priority\n", "")
+@pytest.mark.parametrize("entry", ["", "  - name: priority\n    enableJobOrder: false\n"])
+def test_priorities_do_not_count_where_the_policy_does_not_order_jobs_by_them(mode: str, entry: str) -> None:
+    text = POLICY.format(mode=mode).replace("  - name: priority\n", entry)
     assert step(beside_a_promise(text, 1000)).bound_per_job == {}
 
 

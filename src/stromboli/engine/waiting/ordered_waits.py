@@ -252,8 +252,8 @@ class OrderedTurns:
         """The job that keeps its place before others, even if the shares by which queues are ordered have changed.
 
         Otherwise it would lose its nodes as soon as they are free: the queues whose jobs held them then come first.
-        None if a job of a higher priority is pending, or one that runs below its minimum or precedes it in its queue,
-        or if its queue has had its share.
+        None if a job of a higher priority is pending (in another queue, unless it `keeps_first_turn`), or one that
+        runs below its minimum or precedes it in its queue, or if its queue has had its share.
         """
         session, needs = self._session, self._session.needs
         job = session.rules.promised_before()
@@ -268,9 +268,12 @@ class OrderedTurns:
         for other in waiting:
             if other.queue is None or other is job:
                 continue
-            if (other.queue.priority, other.priority) > place or (needs.runs_short(other) and not runs_short):
+            if needs.runs_short(other) and not runs_short:
                 return None
-            if other.queue is job.queue and session.job_key(other) < key:
+            is_higher, is_near = (other.queue.priority, other.priority) > place, other.queue is job.queue
+            if is_higher and (is_near or not session.rules.keeps_first_turn(job)):
+                return None
+            if is_near and session.job_key(other) < key:
                 return None
         return job
 

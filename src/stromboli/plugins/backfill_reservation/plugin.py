@@ -74,7 +74,8 @@ class BackfillArguments:
         "reserveAfter",
         "",
         "With `easy`: how long the first job waits, such as 6h, until nodes are reserved for it although pods without "
-        "a time limit run there; these are then expected to run as long again as they have run. Unless given, "
+        "a time limit run there; these are then expected to run as long again as they have run. From then on jobs of "
+        "a higher priority in other queues do not go before it. Unless given, "
         "nothing is reserved where pods without a time limit would have to end.",
         check=duration_like("6h", above_zero=True),
     )
@@ -124,8 +125,6 @@ class BackfillReservation(Plugin):
         self._reserve_after = duration(arguments.reserve_after)
         self._cleared: dict[Task, OwnRoom] = {}
         """The tasks for which pods were evicted, and the capacity that is held for each."""
-        self._goes_by_priority = False
-        """Whether the policy orders jobs by their priority."""
 
     # -- sessions
 
@@ -137,7 +136,6 @@ class BackfillReservation(Plugin):
         reservations = session.cluster.reservations
         owners = ((task, reservations.own_room(task)) for task, _ in reservations.owners())
         self._cleared = {task: own for task, own in owners if own is not None}
-        self._goes_by_priority = any(plugin.name == "priority" for plugin in session.rules.plugins)
         warn_of_limits(session, dirty)
         ends = self._ends
         self._room_came = (
@@ -381,6 +379,9 @@ class BackfillReservation(Plugin):
     def promised_before(self) -> Job | None:
         return self._last_head
 
+    def keeps_first_turn(self, job: Job) -> bool:
+        return self.arguments.mode == "easy" and self._has_waited_long(job)
+
     def promised(self, job: Job) -> Promise | None:
         if job is self._head:
             return self._promise
@@ -516,10 +517,17 @@ class BackfillReservation(Plugin):
         return job is None or not self._outranks(job, reservation.job)
 
     def _outranks(self, job: Job, first: Job) -> bool:
-        """Whether a job of another queue has a higher priority than the job to which a start is promised."""
-        if not self._goes_by_priority or job.queue is None or first.queue is None or job.queue is first.queue:
+        """Whether a job of another queue has a higher priority than the job to which a start is promised.
+
+        That counts no more once the latter has waited for `reserveAfter`.
+        """
+        if job.queue is None or first.queue is None or job.queue is first.queue:
             return False
-        return (job.queue.priority, job.priority) > (first.queue.priority, first.priority)
+        if not self.session.rules.orders_jobs_by_priority:
+            return False
+        if (job.queue.priority, job.priority) <= (first.queue.priority, first.priority):
+            return False
+        return not self.keeps_first_turn(first)
 
     def _stays_beyond(self, task: Task) -> bool:
         """Whether a task may still run when the reserved job is to start."""
