@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.submission import launch_command
 from stromboli.submission.job_manifest import job_manifest
 from stromboli.submission.launch_command import literal, output_path
 from stromboli.submission.run_settings import Surroundings, request_of
@@ -181,6 +182,72 @@ def test_the_variables_of_a_pod_are_always_passed(tmp_path: Path) -> None:
     assert not names & {"A", "B", "PATH", "HOSTNAME"}
 
 
+PLAIN_NAMES = re.findall(
+    r"\w+",
+    "at code copy directory each entry few first here input kept list more name nodes option others passed"
+    " placed program task tasks total value word worst",
+)
+"""Names that a script may export, and that a shell program would likely use itself."""
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+@pytest.mark.parametrize("passed", ["", "--export=ALL,SEED=3", f"--export=PATH,{','.join(PLAIN_NAMES)}"])
+def test_srun_leaves_exported_variables_as_they_are(tmp_path: Path, passed: str, tasks: int) -> None:
+    (tmp_path / "text").write_text("")
+    exports = "\n".join(f"export {name}='{name} of the user'" for name in PLAIN_NAMES)
+    shown = " ".join(f'"{name}=${name}"' for name in PLAIN_NAMES)
+    options = f"-l -n{tasks} -N1 --ntasks-per-node=2 -c 1 -D . -i text {passed}"
+    step = f"srun {options} sh -c 'printf \"%s\\n\" {shown}'"
+    done = run(submitted(f"#!/bin/sh\n#SBATCH -N 1 -n 2\n{exports}\n{step}\n"), tmp_path)
+    expected = [f"{name}={name} of the user" for name in PLAIN_NAMES]
+    assert (sorted(done.stdout.splitlines()), done.stderr) == (sorted(expected * tasks), "")
+
+
+@pytest.mark.parametrize("passed", ["ALL,", "PATH,"])
+@pytest.mark.parametrize(
+    ("variable", "value"), [("total", "3"), ("list", "a"), ("nodes", "2"), ("name", "x"), ("IFS", "0")]
+)
+def test_the_values_of_export_reach_the_tasks_only(
+    tmp_path: Path, passed: str, variable: str, value: str
+) -> None:
+    step = f"srun --export={passed}{variable}={value} printenv {variable} SLURM_PROCID WORLD_SIZE"
+    done = run(submitted(f"#!/bin/sh\n#SBATCH -N 1 -n 2\n{step}\n{step}\n"), tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.split()) == sorted([value, "0", "2", value, "1", "2"] * 2)
+
+
+@pytest.mark.parametrize("passed", ["ALL", "NONE"])
+def test_the_path_of_export_is_that_of_the_tasks_only(tmp_path: Path, passed: str) -> None:
+    (tmp_path / "tool").write_text("#!/bin/sh\necho $PATH\n")
+    (tmp_path / "tool").chmod(0o755)
+    script = f"#!/bin/sh\n#SBATCH -N 1 -n 2\nsrun --export={passed},PATH={tmp_path} tool\n"
+    done = run(submitted(script), tmp_path)
+    assert (done.stdout, done.stderr) == (f"{tmp_path}\n" * 2, "")
+
+
+def test_the_variables_of_a_task_are_those_of_srun_whatever_export_says(tmp_path: Path) -> None:
+    step = f"srun --export=ALL,SLURM_PROCID=7,RANK=8,SLURM_NTASKS=9 {SHOW}"
+    done = run(submitted(f"#!/bin/sh\n#SBATCH -N 1 -n 2\n{step}\n"), tmp_path)
+    assert sorted(done.stdout.splitlines()) == [f"A= B= C= RANK={rank} N=2" for rank in (0, 1)]
+
+
+def test_a_line_of_a_value_is_not_taken_for_a_variable(tmp_path: Path) -> None:
+    script = "#!/bin/sh\n#SBATCH -N 1\nsrun --export=A,C env\n"
+    shown = run(submitted(script), tmp_path, A="1\nC=2\nSLURM_X=3").stdout
+    assert shown.count("C=") == shown.count("SLURM_X=") == 1
+
+
+def test_srun_assigns_only_names_of_its_own_and_those_of_slurm() -> None:
+    code = re.sub(r"(?m)^#.*$|NAME=VALUE", "", launch_command._SRUN)
+    assigned = set(re.findall(r"(?<![\w-])([A-Za-z_]\w*)=", code)) | set(re.findall(r"for (\w+) in", code))
+    functions = set(re.findall(r"(?m)^(\w+)\(\)", code))
+    others = {name for name in assigned | functions if not name.startswith("_srun_")}
+    slurm = {"CPUS_PER_TASK", "NTASKS", "NPROCS", "STEP_ID", "STEPID", "LOCALID", "PROCID"}
+    ranks = {"RANK", "LOCAL_RANK", "WORLD_SIZE"}
+    assert others == {f"SLURM_{name}" for name in slurm} | ranks | {"CDPATH"}
+    assert {"_srun_total", "_srun_word", "_srun_fail"} <= assigned | functions
+
+
 def test_srun_starts_tasks_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     for options in ("--chdir=sub", "-D sub", f"-D{tmp_path}/sub"):
@@ -204,6 +271,11 @@ def test_tasks_know_their_cpus(tmp_path: Path) -> None:
         ("--export='A B=1'", 'invalid value "A B=1" for --export: must be ALL, NONE, NAME or NAME=VALUE'),
         ("--export=ALL,1A=2", 'invalid value "1A=2" for --export: must be'),
         ("--export=ALL,A=\"'a,b'\"", "--export: values in quotes are not supported; export A in the script"),
+        (
+            "--export=ALL,_srun_total=3",
+            'invalid name "_srun_total" for --export: the prefix _srun_ is reserved',
+        ),
+        ("--export=_srun_at", 'invalid name "_srun_at" for --export: the prefix _srun_ is reserved'),
         ("--chdir=/none", "--chdir: cannot change to /none"),
         ("--input=none.txt", "--input: cannot read none.txt"),
         ("--input=0", "--input=0 gives one task the input"),

@@ -33,122 +33,154 @@ _MARKS_OF_PODS, _MARKS_OF_INDEXES = frozenset("Nnt"), frozenset("Naj")
 """Patterns that differ from pod to pod of a gang, or of an array."""
 _SRUN_LINES = r"""#!/bin/sh
 # The tasks of this pod, as `srun` starts those of a node.
-fail() { printf 'srun: %s\n' "$1" >&2; exit 1; }
-refuse() { [ "$option $value" = '--mpi none' ] || fail "$option is not supported; $1"; }
-number() {
-  case "$value" in
-    ''|*[!0-9]*|0*|???????*) fail "invalid value \"$value\" for $option: must be a number of at least 1" ;;
+# Names of its own have the prefix _srun_: a variable that the user exported keeps its value for the tasks.
+_srun_fail() { printf 'srun: %s\n' "$1" >&2; exit 1; }
+_srun_refuse() { [ "$_srun_option $_srun_value" = '--mpi none' ] || _srun_fail "$_srun_option is not supported; $1"; }
+_srun_number() {
+  case "$_srun_value" in
+    ''|*[!0-9]*|0*|???????*)
+      _srun_fail "invalid value \"$_srun_value\" for $_srun_option: must be a number of at least 1" ;;
   esac
 }
-total='' nodes=${SLURM_NNODES:-1} few='' each='' placed='' input=all directory='' passed=${SLURM_EXPORT_ENV:-ALL}
+_srun_total='' _srun_nodes=${SLURM_NNODES:-1} _srun_few='' _srun_each='' _srun_placed=''
+_srun_input=all _srun_directory='' _srun_passed=${SLURM_EXPORT_ENV:-ALL}
 while [ $# -gt 0 ]; do
-  option=$1 value=''
+  _srun_option=$1 _srun_value=''
   case "$1" in
     --) shift; break ;;
-    --*=*) option=${1%%=*} value=${1#*=}; shift ;;
-    -[LETTERS][a-zA-Z]*) others=${1#-?} option=${1%"${1#-?}"}; shift; set -- "-$others" "$@" ;;
-    -[a-zA-Z]?*) option=${1%"${1#-?}"} value=${1#-?}; shift ;;
+    --*=*) _srun_option=${1%%=*} _srun_value=${1#*=}; shift ;;
+    -[LETTERS][a-zA-Z]*)
+      _srun_others=${1#-?} _srun_option=${1%"${1#-?}"}; shift; set -- "-$_srun_others" "$@" ;;
+    -[a-zA-Z]?*) _srun_option=${1%"${1#-?}"} _srun_value=${1#-?}; shift ;;
     FLAGS) shift ;;
-    -?*) [ $# -gt 1 ] || set -- "$1" ''; value=$2; shift 2 ;;
+    -?*) [ $# -gt 1 ] || set -- "$1" ''; _srun_value=$2; shift 2 ;;
     *) break ;;
   esac
-  case "$option" in
+  case "$_srun_option" in
     -V|--version) echo 'slurm (stromboli submit)'; exit 0 ;;
     -h|--help|--usage) echo 'usage: srun [-n TASKS] [-N NODES] COMMAND...'; exit 0 ;;
-    -w|--nodelist|-x|--exclude|-r|--relative|-F|--nodefile) placed=$option ;;
-    -n|--ntasks) number; total=$value ;;
-    -N|--nodes) value=${value#*-}; number; few=$value ;;
-    --ntasks-per-node|--tasks-per-node) number; each=$value ;;
-    -c|--cpus-per-task) number; export SLURM_CPUS_PER_TASK=$value ;;
-    -D|--chdir) directory=$value ;;
-    -i|--input) input=$value ;;
-    --export) passed=$value ;;
-    --jobid) [ "$value" = "${SLURM_JOB_ID:-}" ] || fail "--jobid $value is not this job ($SLURM_JOB_ID)" ;;
+    -w|--nodelist|-x|--exclude|-r|--relative|-F|--nodefile) _srun_placed=$_srun_option ;;
+    -n|--ntasks) _srun_number; _srun_total=$_srun_value ;;
+    -N|--nodes) _srun_value=${_srun_value#*-}; _srun_number; _srun_few=$_srun_value ;;
+    --ntasks-per-node|--tasks-per-node) _srun_number; _srun_each=$_srun_value ;;
+    -c|--cpus-per-task) _srun_number; export SLURM_CPUS_PER_TASK="$_srun_value" ;;
+    -D|--chdir) _srun_directory=$_srun_value ;;
+    -i|--input) _srun_input=$_srun_value ;;
+    --export) _srun_passed=$_srun_value ;;
+    --jobid)
+      [ "$_srun_value" = "${SLURM_JOB_ID:-}" ] ||
+        _srun_fail "--jobid $_srun_value is not this job ($SLURM_JOB_ID)" ;;
 REFUSALS
     KNOWN) ;;
-    *) fail "unrecognized option '$option'" ;;
+    *) _srun_fail "unrecognized option '$_srun_option'" ;;
   esac
 done
-[ $# -gt 0 ] || fail 'no command given'
-for word in "$@"; do
-  [ "$word" != : ] ||
-    fail "several programs in a step (':') are not supported; submit each as a job of its own"
+[ $# -gt 0 ] || _srun_fail 'no command given'
+for _srun_word in "$@"; do
+  [ "$_srun_word" != : ] ||
+    _srun_fail "several programs in a step (':') are not supported; submit each as a job of its own"
 done
-case "$input" in
+case "$_srun_input" in
   all) ;;
   none) exec < /dev/null ;;
-  *[!0-9]*) [ -r "$input" ] || fail "--input: cannot read $input"; exec < "$input" ;;
-  *) fail "--input=$input gives one task the input; all tasks get it, or none (--input=none)" ;;
+  *[!0-9]*)
+    [ -r "$_srun_input" ] || _srun_fail "--input: cannot read $_srun_input"
+    exec < "$_srun_input" ;;
+  *) _srun_fail "--input=$_srun_input gives one task the input; all tasks get it, or none (--input=none)" ;;
 esac
-[ -z "$directory" ] || CDPATH='' cd -- "$directory" || fail "--chdir: cannot change to $directory"
-kept='' list=$passed,
-while [ -n "$list" ]; do
-  entry=${list%%,*} list=${list#*,}
-  case "$entry" in ALL|all) passed=ALL; continue ;; ''|NONE|none|NIL|nil) continue ;; esac
-  case "${entry%%=*}" in
-    ''|[0-9]*|*[!a-zA-Z0-9_]*) fail "invalid value \"$entry\" for --export: must be ALL, NONE, NAME or NAME=VALUE" ;;
+[ -z "$_srun_directory" ] || CDPATH='' cd -- "$_srun_directory" ||
+  _srun_fail "--chdir: cannot change to $_srun_directory"
+_srun_kept='' _srun_given='' _srun_names='' _srun_list=$_srun_passed,
+while [ -n "$_srun_list" ]; do
+  _srun_entry=${_srun_list%%,*} _srun_list=${_srun_list#*,}
+  case "$_srun_entry" in ALL|all) _srun_passed=ALL; continue ;; ''|NONE|none|NIL|nil) continue ;; esac
+  _srun_name=${_srun_entry%%=*}
+  case "$_srun_name" in
+    ''|[0-9]*|*[!a-zA-Z0-9_]*)
+      _srun_fail "invalid value \"$_srun_entry\" for --export: must be ALL, NONE, NAME or NAME=VALUE" ;;
+    _srun_*) _srun_fail "invalid name \"$_srun_name\" for --export: the prefix _srun_ is reserved" ;;
   esac
-  case "$entry" in
-    *=[\'\"]*) fail "--export: values in quotes are not supported; export ${entry%%=*} in the script" ;;
-    *=*) export "$entry" ;;
+  case "$_srun_entry" in
+    *=[\'\"]*) _srun_fail "--export: values in quotes are not supported; export $_srun_name in the script" ;;
+    *=*) _srun_given=$_srun_given$_srun_entry, _srun_names=$_srun_names$_srun_name, ;;
   esac
-  kept="$kept ${entry%%=*} "
+  _srun_kept="$_srun_kept $_srun_name "
 done
-if [ "$nodes" -gt 1 ]; then
-  [ -z "$placed" ] || fail "$placed chooses nodes, but srun starts the tasks of its own pod, in every pod"
+if [ "$_srun_nodes" -gt 1 ]; then
+  [ -z "$_srun_placed" ] ||
+    _srun_fail "$_srun_placed chooses nodes, but srun starts the tasks of its own pod, in every pod"
   mkdir "${0%/bin/*}/step" 2>/dev/null ||
-    fail 'a job of several pods has one step; submit the others as jobs of their own (--after)'
+    _srun_fail 'a job of several pods has one step; submit the others as jobs of their own (--after)'
 fi
-if [ "${few:-$nodes}" -lt "$nodes" ]; then
-  nodes=$few total=${total:-$((few * ${SLURM_NTASKS_PER_NODE:-1}))}
-  [ "$SLURM_NODEID" -ge "$nodes" ] && exit 0
+if [ "${_srun_few:-$_srun_nodes}" -lt "$_srun_nodes" ]; then
+  _srun_nodes=$_srun_few _srun_total=${_srun_total:-$((_srun_few * ${SLURM_NTASKS_PER_NODE:-1}))}
+  [ "$SLURM_NODEID" -ge "$_srun_nodes" ] && exit 0
 fi
-total=${total:-${SLURM_NTASKS:-1}}
-[ -n "$each" ] && [ "$total" -gt $((each * nodes)) ] && total=$((each * nodes))
-here=$((total / nodes)) more=$((total % nodes)) tasks=''
-first=$((SLURM_NODEID * here + (SLURM_NODEID < more ? SLURM_NODEID : more)))
-[ "$SLURM_NODEID" -lt "$more" ] && here=$((here + 1))
-[ "$here" -le 0 ] && exit 0
-export SLURM_NTASKS=$total SLURM_NPROCS=$total SLURM_STEP_ID=0 SLURM_STEPID=0
-task() {
-  export SLURM_LOCALID=$1 SLURM_PROCID=$((first + $1))
+_srun_total=${_srun_total:-${SLURM_NTASKS:-1}}
+[ -n "$_srun_each" ] && [ "$_srun_total" -gt $((_srun_each * _srun_nodes)) ] &&
+  _srun_total=$((_srun_each * _srun_nodes))
+_srun_here=$((_srun_total / _srun_nodes)) _srun_more=$((_srun_total % _srun_nodes))
+_srun_first=$((SLURM_NODEID * _srun_here + (SLURM_NODEID < _srun_more ? SLURM_NODEID : _srun_more)))
+[ "$SLURM_NODEID" -lt "$_srun_more" ] && _srun_here=$((_srun_here + 1))
+[ "$_srun_here" -le 0 ] && exit 0
+_srun_ranks=${RANK:-}
+[ "$_srun_total" -gt 1 ] && _srun_ranks=all
+if [ "$_srun_passed" != ALL ]; then
+  _srun_env=$(command -v env)
+  for _srun_name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
+    case "$_srun_name" in
+      SLURM*|SPANK_*|STROMBOLI_*|RANK|LOCAL_RANK|WORLD_SIZE|MASTER_*|CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES) ;;
+      *) case "$_srun_kept" in *" $_srun_name "*) ;; *) continue ;; esac ;;
+    esac
+    _srun_names=$_srun_names$_srun_name,
+  done
+  _srun_names=${_srun_names}SLURM_NTASKS,SLURM_NPROCS,SLURM_STEP_ID,SLURM_STEPID,SLURM_LOCALID,SLURM_PROCID,
+  [ -z "$_srun_ranks" ] || _srun_names=${_srun_names}RANK,LOCAL_RANK,WORLD_SIZE,
+fi
+# From here on the variables are those of the task: its PATH and IFS may differ from those of srun.
+_srun_task() {
+  _srun_local=$1
   shift
-  if [ "$total" -gt 1 ] || [ -n "${RANK:-}" ]; then
-    export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$total
+  while [ -n "$_srun_given" ]; do
+    _srun_entry=${_srun_given%%,*} _srun_given=${_srun_given#*,}
+    export "$_srun_entry"
+  done
+  export SLURM_NTASKS="$_srun_total" SLURM_NPROCS="$_srun_total" SLURM_STEP_ID=0 SLURM_STEPID=0
+  export SLURM_LOCALID="$_srun_local" SLURM_PROCID="$((_srun_first + _srun_local))"
+  if [ -n "$_srun_ranks" ]; then
+    export RANK="$SLURM_PROCID" LOCAL_RANK="$_srun_local" WORLD_SIZE="$_srun_total"
   fi
-  [ "$passed" = ALL ] || limited "$@"
+  [ "$_srun_passed" = ALL ] || _srun_limited "$@"
   exec "$@"
 }
-limited() {
-  program=$(command -v "$1") || program=$1
+_srun_limited() {
+  _srun_program=$(command -v "$1") || _srun_program=$1
   shift
-  set -- "$program" "$@"
-  for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
-    case "$name" in
-      SLURM*|SPANK_*|STROMBOLI_*|RANK|LOCAL_RANK|WORLD_SIZE|MASTER_*|CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES) ;;
-      *) case "$kept" in *" $name "*) ;; *) continue ;; esac ;;
-    esac
-    eval "set -- \"$name=\$$name\" \"\$@\""
+  set -- "$_srun_program" "$@"
+  while [ -n "$_srun_names" ]; do
+    _srun_name=${_srun_names%%,*} _srun_names=${_srun_names#*,}
+    eval "[ -z \"\${$_srun_name+set}\" ] || set -- \"$_srun_name=\$$_srun_name\" \"\$@\""
   done
-  exec env -i "$@"
+  exec "$_srun_env" -i "$@"
 }
-if [ "$here" -eq 1 ]; then task 0 "$@"; fi
-at=0 worst=0 copy=/dev/tty
+if [ "$_srun_here" -eq 1 ]; then _srun_task 0 "$@"; fi
+_srun_at=0 _srun_started='' _srun_worst=0 _srun_copy=/dev/tty
 if ! [ -t 0 ]; then
-  copy=${0%/bin/*}/input.$$
-  cat > "$copy" || fail "cannot keep the input of $here tasks; --input=none starts them without"
+  _srun_copy=${0%/bin/*}/input.$$
+  cat > "$_srun_copy" ||
+    _srun_fail "cannot keep the input of $_srun_here tasks; --input=none starts them without"
 fi
-trap 'kill -TERM $tasks 2>/dev/null' TERM INT
-while [ "$at" -lt "$here" ]; do
-  (task "$at" "$@") < "$copy" &
-  tasks="$tasks $!" at=$((at + 1))
+trap 'kill -TERM $_srun_started 2>/dev/null' TERM INT
+while [ "$_srun_at" -lt "$_srun_here" ]; do
+  (_srun_task "$_srun_at" "$@") < "$_srun_copy" &
+  _srun_started="$_srun_started $!" _srun_at=$((_srun_at + 1))
 done
-for task in $tasks; do
-  wait "$task"; code=$?
-  [ "$code" -gt "$worst" ] && worst=$code
+for _srun_process in $_srun_started; do
+  wait "$_srun_process"; _srun_code=$?
+  [ "$_srun_code" -gt "$_srun_worst" ] && _srun_worst=$_srun_code
 done
-[ "$copy" = /dev/tty ] || rm -f "$copy"
-exit "$worst"
+[ "$_srun_copy" = /dev/tty ] || rm -f "$_srun_copy"
+exit "$_srun_worst"
 """
 
 
@@ -158,7 +190,7 @@ def _refusals() -> str:
     for option, remedy in SRUN_REFUSED.items():
         options.setdefault(remedy, []).append(option)
     return "\n".join(
-        f"    {'|'.join(group)}) refuse {shlex.quote(remedy)} ;;" for remedy, group in options.items()
+        f"    {'|'.join(group)}) _srun_refuse {shlex.quote(remedy)} ;;" for remedy, group in options.items()
     )
 
 
