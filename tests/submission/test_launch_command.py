@@ -81,11 +81,12 @@ def test_srun_has_the_options_of_slurm(tmp_path: Path) -> None:
         "srun -K echo a",
         "srun -K0 echo -lw",
         "srun -lun1 echo c",
+        "srun --treewidth=8 --treewidth 8 echo d",
         "srun --preserve-env -lu --mpi none --exclusive echo b",
         "srun -n",
     )
     done = run(submitted("\n".join(["#!/bin/sh", *steps, "true"])), tmp_path)
-    shown = ["none", "slurm (stromboli submit)", "a", "-lw", "c", "b", ""]
+    shown = ["none", "slurm (stromboli submit)", "a", "-lw", "c", "d", "b", ""]
     assert done.stdout.split("\n") == shown, done.stderr
 
 
@@ -285,6 +286,10 @@ def test_tasks_know_their_cpus(tmp_path: Path) -> None:
         ("--mpi=pmix", "--mpi is not supported; --plugin mpi"),
         ("-o log.%t", "-o is not supported; redirect the output"),
         ("-lt 10", "-t is not supported; srun timeout"),
+        ("--tree-width=2", "unrecognized option '--tree-width'"),
+        ("--container-mount-home", "--container-mount-home is not supported; #SBATCH --container-image is"),
+        ("--container-name a", "--container-name is not supported; #SBATCH --container-image is"),
+        ("--container-writable", "--container-writable is not supported; #SBATCH --container-image is"),
         ("--multi-prog", "--multi-prog is not supported; choose the program by $SLURM_PROCID"),
     ],
 )

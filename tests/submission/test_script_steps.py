@@ -97,6 +97,11 @@ REFUSED = {
     "MPI by srun, by a word": ("srun -l --mpi pmix ./a", UNSUPPORTED),
     "a file for the output": ("srun -ologs/%t.out ./a", "srun -o is not supported; redirect the output"),
     "the time of a step": ("srun -lt 10 ./a", UNSUPPORTED),
+    "a container by its name": (
+        "srun --container-name=a ./a",
+        "--container-name is not supported; #SBATCH --container-image is the image",
+    ),
+    "the home in a container": ("srun --no-container-mount-home ./a", UNSUPPORTED),
     "an unknown option": ("srun -n 4 --nosuch=x ./a", NO_OPTION),
     "an option of sbatch": ("srun --array=1-3 ./a", NO_OPTION),
     "an expansion of braces": ("srun --{nodelist,x}=y ./a", NO_OPTION),

@@ -133,6 +133,14 @@ _SBATCH_ALONE = frozenset(
     )
 )
 """Options that `srun` does not have."""
+_PYXIS = {
+    **dict.fromkeys(("--container-name", "--container-env", "--container-save"), True),
+    **dict.fromkeys(("--container-mount-home", "--no-container-mount-home"), False),
+    **dict.fromkeys(("--container-remap-root", "--no-container-remap-root"), False),
+    **dict.fromkeys(("--container-entrypoint", "--no-container-entrypoint"), False),
+    **dict.fromkeys(("--container-writable", "--container-readonly"), False),
+}
+"""The options that Pyxis adds to `srun`, besides those that `sbatch` has here, and whether they take a value."""
 SRUN_TAKES_VALUE = {
     option: known.takes_value and known.needs_value
     for known in (*HONOURED, *UNMET)
@@ -142,11 +150,12 @@ SRUN_TAKES_VALUE = {
 } | {
     **dict.fromkeys(("--tasks-per-node", "--jobid", "--wait", "-W", "--threads", "-T", "--het-group"), True),
     **dict.fromkeys(("--prolog", "--epilog", "--task-prolog", "--task-epilog"), True),
-    **dict.fromkeys(("--msg-timeout", "--slurmd-debug"), True),
+    **dict.fromkeys(("--msg-timeout", "--slurmd-debug", "--treewidth"), True),
     **dict.fromkeys(("--unbuffered", "-u", "--preserve-env", "-E", "--disable-status", "-X"), False),
-    **dict.fromkeys(("--no-allocate", "-Z", "--whole", "--compress", "--send-libs", "--tree-width"), False),
+    **dict.fromkeys(("--no-allocate", "-Z", "--whole", "--compress", "--send-libs"), False),
     **dict.fromkeys(("--quit-on-interrupt", "--interactive", "--external", "--x11"), False),
     **dict.fromkeys(("--version", "-V", "--help", "-h", "--usage"), False),
+    **_PYXIS,
 }
 """The options of `srun`, and whether they take the next word as their value."""
 _IMAGE = "#SBATCH --container-image is the image of all tasks; mounts need a manifest"
@@ -160,7 +169,7 @@ SRUN_REFUSED = {
     **dict.fromkeys(("--prolog", "--epilog"), "call the program before or after srun"),
     **dict.fromkeys(("--task-prolog", "--task-epilog"), "srun a script that calls both programs"),
     **dict.fromkeys(("--container", "--container-id", "--container-image"), _IMAGE),
-    **dict.fromkeys(("--container-mounts", "--container-workdir"), _IMAGE),
+    **dict.fromkeys(("--container-mounts", "--container-workdir", *_PYXIS), _IMAGE),
     "--het-group": "submit each component as a job of its own",
     "--ntasks-per-gpu": "--ntasks-per-node says how many tasks a pod has",
     "--test-only": "stromboli submit --dry-run shows the job",
