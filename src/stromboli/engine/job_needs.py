@@ -242,7 +242,7 @@ class JobNeeds:
         return known
 
     def is_barred(self, job: Job) -> bool:
-        """Whether nothing is kept for a job, as no end of other jobs lets it start.
+        """Whether nothing is kept for a job, because it cannot start even if all other jobs end.
 
         It could never start, or, if the minimum is reserved, only after a node is added, uncordoned or rid of a taint,
         or the capability of a queue raised.

@@ -146,7 +146,7 @@ class VictimIndex:
     def update(self, task: Task, bound: Bound = NO_BOUND) -> list[Job]:
         """List the candidates of jobs that changed, and of the jobs of this task and the last one.
 
-        The bound tells of which jobs plugins might allow any. Returns the jobs that were listed again, or left out.
+        The bound names the jobs whose tasks plugins might allow. Returns the jobs that were listed again, or left out.
         """
         jobs = list(self._changed(task, bound))
         self._seen, self._task = len(self._session.cluster.touched), task

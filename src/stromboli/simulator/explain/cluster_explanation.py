@@ -145,9 +145,9 @@ def forecast_starts(
     names: Collection[str],
     waits: Waits | None = None,
 ) -> dict[str, StartForecast]:
-    """When these jobs start; the loaded cluster is used up by that. Where nobody has a time limit it is not tried.
+    """Forecast when these jobs start; this uses up the loaded cluster. Without any time limit nothing is tried.
 
-    `waits`: the jobs for which there was no room in the cycle at the present.
+    `waits`: the jobs for which the present cycle had no capacity.
     """
     cluster = loaded.intake.cluster
     if not _has_known_end(cluster, now):
@@ -201,7 +201,7 @@ def _is_gated(job: Job) -> bool:
 
 
 def _unstarted(until: float, ended: bool, held: bool) -> StartForecast:
-    """`held`: jobs hold room at the end of all that is known."""
+    """`held`: jobs hold capacity after the last known end."""
     if not ended:
         moment = time_text(until)
         return StartForecast(f"Not before {moment}, where the forecast ends.", not_before=moment)

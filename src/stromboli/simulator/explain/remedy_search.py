@@ -173,7 +173,7 @@ def _raise_minimum(trials: RemedyTrials, enough: int, too_many: int) -> None:
 
 
 def start_with_one(trials: RemedyTrials) -> None:
-    """A job that could start with any of its pods may come before others who have their room."""
+    """A job that could start with any of its pods may come before jobs that hold its capacity."""
     found = any(remedy.kind == "minimum" for remedy in trials.remedies.helpful)
     if not found and trials.job.minimum > 1 and not _start_with(trials, 1) and not trials.exhausted:
         trials.remedies.in_vain.append("a smaller minimum")
@@ -188,7 +188,7 @@ def _start_with(trials: RemedyTrials, minimum: int) -> bool:
 
 
 def lower_requests(trials: RemedyTrials) -> None:
-    """The largest requests with which it starts, as far as few trials tell."""
+    """The largest requests with which it starts, as far as a few trials show."""
     clues, cluster = trials.clues, trials.cluster
     asked = {dim: max(int(task.request.get(dim, 0)) for task in clues.tasks) for dim in clues.short}
     room = {dim: largest_request_with_room(clues, dim) for dim, amount in asked.items() if amount > 0}
@@ -229,7 +229,7 @@ def relax_topology(trials: RemedyTrials) -> None:
 
 
 def shorten_time(trials: RemedyTrials) -> None:
-    """A time limit with which it ends before those start whom it would delay."""
+    """A time limit with which it ends before the jobs start that it would delay."""
     job, promised = trials.job, trials.clues.promised
     seconds = int(promised - trials.now) if promised is not None else 0
     if seconds < 1 or job.native is not None or job.group is None:
@@ -383,7 +383,7 @@ def let_others_end(trials: RemedyTrials) -> None:
 
 
 def _pods_of(job: Job) -> list[str]:
-    """Its pods that hold room; none if it only starts with the next cycle."""
+    """Its pods that hold capacity; none if it only starts with the next cycle."""
     return sorted(task.name for status in _HOLDING for task in job.by_status[status])
 
 
