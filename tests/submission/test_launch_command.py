@@ -26,19 +26,19 @@ def submitted(script: str, *arguments: str) -> Manifest:
     return job_manifest(request_of(asked.settings, arguments, around, script), "team")
 
 
-def run(manifest: Manifest, folder: Path, index: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
+def run(manifest: Manifest, root: Path, pod_index: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
     """As a node runs the pod of an index, with Kubernetes' references resolved."""
     pod = container(manifest)
     known = {
         "PATH": os.environ["PATH"],
-        "HOSTNAME": f"pod-{index}",
-        "STROMBOLI_ROOT": str(folder / str(index)),
+        "HOSTNAME": f"pod-{pod_index}",
+        "STROMBOLI_ROOT": str(root / str(pod_index)),
     }
     for variable in pod["env"]:
-        known[variable["name"]] = resolved(variable["value"]) if "value" in variable else str(index)
+        known[variable["name"]] = resolved(variable["value"]) if "value" in variable else str(pod_index)
     command = [resolved(word) for word in pod["command"]]
     return subprocess.run(
-        command, cwd=folder, env={**known, **env}, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=root, env={**known, **env}, capture_output=True, text=True, timeout=60, check=False
     )
 
 
@@ -380,6 +380,15 @@ def test_pods_of_an_array_have_its_indexes(tmp_path: Path, array: str, ids: str)
     assert ([pair[0] for pair in shown], [pair[1] for pair in shown]) == (
         ids.split(),
         ["4711", "4712", "4713"],
+    )
+
+
+def test_a_script_finds_the_variables_of_its_pod_as_they_are(tmp_path: Path) -> None:
+    names = ("at", "code", "copies", "file", "folder", "index", "script")
+    shown = " ".join(f"${name}" for name in names)
+    manifest = submitted(f"#!/bin/sh\n#SBATCH -a 1,2,7 -o out\necho {shown}\n")
+    assert (
+        run(manifest, tmp_path, 1, **dict.fromkeys(names, "user")).stdout == f"{'user ' * 7}".strip() + "\n"
     )
 
 

@@ -236,12 +236,12 @@ def array_lines(array: JobArray) -> list[str]:
         value = f"$(({array.indexes[0]} + ${INDEX} * {array.step}))"
         return [f"export STROMBOLI_ARRAY_INDEX={value} SLURM_ARRAY_TASK_ID={value}"]
     return [
-        "at=0",
-        f"for index in {' '.join(map(str, array.indexes))}; do",
-        f'  if [ "$at" -eq "${INDEX}" ]; then',
-        "    export STROMBOLI_ARRAY_INDEX=$index SLURM_ARRAY_TASK_ID=$index",
+        "_sbatch_at=0",
+        f"for _sbatch_index in {' '.join(map(str, array.indexes))}; do",
+        f'  if [ "$_sbatch_at" -eq "${INDEX}" ]; then',
+        "    export STROMBOLI_ARRAY_INDEX=$_sbatch_index SLURM_ARRAY_TASK_ID=$_sbatch_index",
         "  fi",
-        "  at=$((at + 1))",
+        "  _sbatch_at=$((_sbatch_at + 1))",
         "done",
     ]
 
@@ -270,13 +270,13 @@ def _place_lines(request: JobRequest, first_rank: int) -> list[str]:
 def _script_lines(request: JobRequest) -> list[str]:
     """Write the script and what it may call, and run it."""
     return [
-        f'folder="${{STROMBOLI_ROOT:-}}{FOLDER}"',
-        'mkdir -p "$folder/bin" && printf %s "$1" > "$folder/script" || exit 1',
-        f'printf %s {shlex.quote(_SRUN)} > "$folder/bin/srun"',
-        f'printf %s {shlex.quote(_SCONTROL)} > "$folder/bin/scontrol"',
-        'rmdir "$folder/step" 2>/dev/null',
-        'chmod +x "$folder/script" "$folder/bin/srun" "$folder/bin/scontrol"',
-        'export PATH="$folder/bin:$PATH"',
+        f'_sbatch_folder="${{STROMBOLI_ROOT:-}}{FOLDER}"',
+        'mkdir -p "$_sbatch_folder/bin" && printf %s "$1" > "$_sbatch_folder/script" || exit 1',
+        f'printf %s {shlex.quote(_SRUN)} > "$_sbatch_folder/bin/srun"',
+        f'printf %s {shlex.quote(_SCONTROL)} > "$_sbatch_folder/bin/scontrol"',
+        'rmdir "$_sbatch_folder/step" 2>/dev/null',
+        'chmod +x "$_sbatch_folder/script" "$_sbatch_folder/bin/srun" "$_sbatch_folder/bin/scontrol"',
+        'export PATH="$_sbatch_folder/bin:$PATH"',
         "shift",
         *_run_lines(request),
     ]
@@ -285,24 +285,26 @@ def _script_lines(request: JobRequest) -> list[str]:
 def _run_lines(request: JobRequest) -> list[str]:
     script = request.script
     if script is None or not (script.output or script.error):
-        return ['exec "$folder/script" "$@"']
+        return ['exec "$_sbatch_folder/script" "$@"']
     pipes, redirections = [], []
     for name, pattern in (("out", script.output), ("err", script.error)):
         if pattern:
             pipes += _copy_lines(name, pattern, script.append or is_shared(pattern, request))
-            redirections.append(f'{"2" if name == "err" else ""}> "$folder/{name}"')
+            redirections.append(f'{"2" if name == "err" else ""}> "$_sbatch_folder/{name}"')
     if not script.error:
         redirections.append("2>&1")
     return [
-        "copies=''",
+        "_sbatch_copies=''",
         *pipes,
-        f'"$folder/script" "$@" {" ".join(redirections)} &',
-        "script=$!",
-        "trap 'kill -TERM $script 2>/dev/null' TERM INT",
-        "wait $script; code=$?",
-        'while [ "$code" -gt 128 ] && kill -0 $script 2>/dev/null; do wait $script; code=$?; done',
-        "wait $copies",
-        'exit "$code"',
+        f'"$_sbatch_folder/script" "$@" {" ".join(redirections)} &',
+        "_sbatch_script=$!",
+        "trap 'kill -TERM $_sbatch_script 2>/dev/null' TERM INT",
+        "wait $_sbatch_script; _sbatch_code=$?",
+        'while [ "$_sbatch_code" -gt 128 ] && kill -0 $_sbatch_script 2>/dev/null; do',
+        "  wait $_sbatch_script; _sbatch_code=$?",
+        "done",
+        "wait $_sbatch_copies",
+        'exit "$_sbatch_code"',
     ]
 
 
@@ -311,11 +313,11 @@ def _copy_lines(name: str, pattern: str, append: bool) -> list[str]:
     flag = "-a " if append else ""
     aim = " >&2" if name == "err" else ""
     return [
-        f"file={output_path(pattern)}",
-        'case "$file" in */*) mkdir -p -- "${file%/*}" ;; esac',
-        f'rm -f "$folder/{name}" && mkfifo "$folder/{name}" || exit 1',
-        f'tee {flag}-- "$file" < "$folder/{name}"{aim} &',
-        'copies="$copies $!"',
+        f"_sbatch_file={output_path(pattern)}",
+        'case "$_sbatch_file" in */*) mkdir -p -- "${_sbatch_file%/*}" ;; esac',
+        f'rm -f "$_sbatch_folder/{name}" && mkfifo "$_sbatch_folder/{name}" || exit 1',
+        f'tee {flag}-- "$_sbatch_file" < "$_sbatch_folder/{name}"{aim} &',
+        '_sbatch_copies="$_sbatch_copies $!"',
     ]
 
 
