@@ -40,8 +40,8 @@ SHARED_SERVERS = "tests/kubernetes/"
 """In a tier, the tests below this directory share servers that start once for a run, so they run in one worker."""
 BASIC_PROGRAMS = (
     "awk basename bash cat chmod cp cut date dirname echo env expr false find grep head hostname id kill ln ls mkdir"
-    " mkfifo mktemp mv nice nohup nproc printenv printf ps pwd rm rmdir sed seq setpriv setsid sh sleep sort stty tail tee test"
-    " timeout touch tr true uname uniq wc which xargs yes"
+    " mkfifo mktemp mv nice nohup nproc printenv printf ps pwd rm rmdir sed seq setpriv setsid sh sleep sort stty tail"
+    " tee test timeout touch tr true uname uniq wc which xargs yes"
 )
 """What every machine has; tests not marked `programs` find no other program in a tier."""
 PYTHON_COMMANDS = ("python", "python3", "stromboli")
