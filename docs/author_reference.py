@@ -1,8 +1,8 @@
-"""What plugins and actions may rely on, and the tables of docs/author-reference.md that are made from it.
+"""The stable interface of plugins and actions, from which the tables of docs/author-reference.md are generated.
 
-`SURFACE` is the promise: the members of each class that authors may use, in the order in which the page shows them.
-What is not listed belongs to the engine and may change at any time. A table shows a member with its type and the first
-paragraph of its docstring; docstrings of attributes, the strings below them, are read from the source.
+`SURFACE` lists the members of each class that authors may use, in the order of the page; others are internal.
+A table shows a member with its type and the first paragraph of its docstring; docstrings of attributes, the strings
+below them, are read from the source.
 """
 
 from __future__ import annotations
@@ -121,13 +121,13 @@ CLASSES = {kind.__name__: kind for kind in SURFACE}
 
 
 class Member(NamedTuple):
-    """A member of a class as the source has it."""
+    """A member of a class as its source declares it."""
 
     name: str
     signature: str
     """The parameters of a method, in parentheses."""
     type: str
-    """What it is, or what it gives."""
+    """The type of the member, or of its result."""
     doc: str
 
 
@@ -138,7 +138,7 @@ def offered(kind: type) -> list[Member]:
 
 
 def signature(function: Callable[..., object]) -> Member:
-    """A function of ours as the source has it."""
+    """A function as its source declares it."""
     nodes = _module_node(function.__module__).body
     return next(
         _method(node)
@@ -149,7 +149,7 @@ def signature(function: Callable[..., object]) -> Member:
 
 @cache
 def members(kind: type) -> dict[str, Member]:
-    """All members of a class, those that it inherits from ours first."""
+    """All members of a class, after those that it inherits from classes of Stromboli."""
     known: dict[str, Member] = {}
     for base in reversed(kind.__mro__):
         if base.__module__.startswith("stromboli."):

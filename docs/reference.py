@@ -1,7 +1,7 @@
 """Writes the tables of the reference from the code: `python docs/reference.py`.
 
-A page marks where a table goes with `<!-- generated: plugin binpack -->` and `<!-- end -->`; what stands between is
-replaced. A test fails when a page is out of date.
+A page marks the place of a table with `<!-- generated: plugin binpack -->` and `<!-- end -->`; the text between them is
+replaced. A test fails if a page is out of date.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def pages() -> list[Path]:
 
 
 def up_to_date(text: str) -> str:
-    """A page with its tables made anew."""
+    """A page with its tables generated again."""
     return BLOCK.sub(lambda block: f"{block[1]}\n{generated(block['what'])}\n\n{block[3]}", text)
 
 
@@ -61,10 +61,10 @@ def generated(what: str) -> str:
 
 
 def plugin(name: str) -> str:
-    """A plugin: where it takes part, and its arguments."""
+    """A plugin: its extension points and its arguments."""
     kind = CATALOG.plugins[name]
     listed = ", ".join(f"`{point}`" for point in answered(kind))
-    where = f"Takes part in: {listed}."
+    where = f"Extension points: {listed}."
     table = arguments(kind.Arguments)
     return f"{where}\n\n{table}" if table else f"{where} No arguments."
 
@@ -147,13 +147,13 @@ def points(_: str) -> str:
         )
         for name, point in POINTS.items()
     ]
-    return table(("Point", "Question", "Rule", "Switch", "Answered by"), rows)
+    return table(("Point", "Description", "Rule", "Switch", "Implemented by"), rows)
 
 
 def unasked(_: str) -> str:
-    """Points that no action or engine code asks."""
+    """Points that neither actions nor the engine call."""
     source = "\n".join(path.read_text() for path in SOURCE.rglob("*.py"))
-    # An action has plugins vote on its candidates at a point that it names.
+    # An action names the point at which plugins vote on its candidates.
     asked = r"rules\.{0}\b|VictimCandidates\(\s*\"{0}\""
     names = [name for name in POINTS if not re.search(asked.format(name), source)]
     listed = [f"`{name}`" for name in names]
@@ -161,31 +161,31 @@ def unasked(_: str) -> str:
 
 
 def rules(_: str) -> str:
-    """Every combining rule, with what holds when nobody answers."""
+    """Every combining rule, with the result if no plugin answers."""
     used = dict.fromkeys(point.combine for point in POINTS.values())
-    rows = [(_rule_name(rule), _sentence(rule), _when_nobody_answers(rule)) for rule in used]
-    return table(("Rule", "How answers combine", "No plugin answers"), rows)
+    rows = [(_rule_name(rule), _sentence(rule), _without_answers(rule)) for rule in used]
+    return table(("Rule", "Combination of answers", "No plugin answers"), rows)
 
 
 def switches(_: str) -> str:
-    """Every switch, with its default and what it turns off."""
+    """Every switch, with its default and what it enables."""
     rows = []
     for name, default in SWITCHES.items():
         asked = [f"`{point.name}`" for point in POINTS.values() if name in point.switches]
         rows.append((f"`{name}`", str(default).lower(), ", ".join(asked) or _SPECIAL[name]))
-    return table(("Switch", "Default", "Turns on or off"), rows)
+    return table(("Switch", "Default", "Enables"), rows)
 
 
 _SPECIAL = {
     "enableHierarchy": "`drf`: fairness along the tree of queues; `nodegroup`: a queue inherits its groups",
-    "enabledClusterOrder": "nothing; accepted",
-    "enableTargetJob": "nothing; accepted",
-    "enableReservedNodes": "nothing; accepted",
+    "enabledClusterOrder": "nothing; accepted for compatibility",
+    "enableTargetJob": "nothing; accepted for compatibility",
+    "enableReservedNodes": "nothing; accepted for compatibility",
 }
 
 
 def answered(kind: type[Plugin]) -> list[str]:
-    """The points that a plugin takes part in, all switches on; of variants, those of any."""
+    """The extension points of a plugin with all switches enabled; of variants, those of any."""
     names: set[str] = set()
     for variant in (kind, *kind.__subclasses__()):
         plugin = variant.__new__(variant)
@@ -212,7 +212,7 @@ def _sentence(rule: Combine) -> str:
     return _without_citations(_flow(rule.__doc__))
 
 
-def _when_nobody_answers(rule: Combine) -> str:
+def _without_answers(rule: Combine) -> str:
     point = next(point for point in POINTS.values() if point.combine is rule)
     answer = rule([])(*_nothing(point))
     if answer in ([], {}, Choice([])):
@@ -226,14 +226,14 @@ def _nothing(point: Point) -> list[Any]:
     return [[""] for _ in list(inspect.signature(getattr(Plugin, point.name)).parameters)[1:]]
 
 
-# -- what plugins and actions are given
+# -- the classes and functions for authors
 
 
 def members(name: str) -> str:
-    """What a class offers to authors."""
+    """The members of a class that authors may use."""
     kind = CLASSES[name]
     head = f"`from {kind.__module__} import {name}`: {_without_citations(_flow(kind.__doc__))}"
-    return f"{head}\n\n{table(('Member', 'Type', 'What it is'), map(_member_row, offered(kind)))}"
+    return f"{head}\n\n{table(('Member', 'Type', 'Description'), map(_member_row, offered(kind)))}"
 
 
 def functions(name: str) -> str:
@@ -244,7 +244,7 @@ def functions(name: str) -> str:
         f"`from {module} import {', '.join(function.__name__ for function in listed if function.__module__ == module)}`"
         for module in modules
     ]
-    rows = table(("Function", "Gives", "What it is"), map(_member_row, map(signature, listed)))
+    rows = table(("Function", "Returns", "Description"), map(_member_row, map(signature, listed)))
     return "\\\n".join(imports) + f"\n\n{rows}"
 
 
@@ -261,15 +261,15 @@ def _without_citations(text: str) -> str:
 
 
 def plugins(_: str) -> str:
-    """Every plugin in a line."""
+    """Every plugin in one line."""
     rows = [(f"[{name}](#{name})", _flow(kind.__doc__)) for name, kind in sorted(CATALOG.plugins.items())]
-    return table(("Plugin", "What it does"), rows)
+    return table(("Plugin", "Description"), rows)
 
 
 def actions(_: str) -> str:
-    """Every action in a line."""
+    """Every action in one line."""
     rows = [(f"[{name}](#{name})", _flow(CATALOG.actions[name].doc)) for name in _in_order(CATALOG)]
-    return table(("Action", "What it does"), rows)
+    return table(("Action", "Description"), rows)
 
 
 def _in_order(catalog: Catalog) -> list[str]:
@@ -277,29 +277,29 @@ def _in_order(catalog: Catalog) -> list[str]:
 
 
 def planned(kind: str) -> str:
-    """What Volcano has and we do not have yet."""
+    """Plugins or actions of Volcano that are not implemented."""
     listed = VOLCANO_PLUGINS if kind == "plugins" else VOLCANO_ACTIONS
     missing = CATALOG.planned_plugins if kind == "plugins" else CATALOG.planned_actions
     return (
         ", ".join(f"`{name}`" for name in listed if name in missing) + "."
         if missing
-        else "None: all are there."
+        else "None: all are implemented."
     )
 
 
 def requirements(_: str) -> str:
-    """What objects may ask for, who honours it, and what happens where nobody does."""
+    """Requirements of objects, the plugins that honour them, and the effect if none does."""
     rows = [
         (
             f"`{row.name}`",
             row.field,
-            f"`{row.plugin}`" if row.plugin else "nobody yet",
-            "pods wait" if row.hard else "told",
+            f"`{row.plugin}`" if row.plugin else "none",
+            "pods stay pending" if row.hard else "an event",
             row.remedy,
         )
         for row in REQUIREMENTS
     ]
-    return table(("Requirement", "Where it is asked for", "Honoured by", "Otherwise", "Way out"), rows)
+    return table(("Requirement", "Field", "Plugin", "Otherwise", "Remedy"), rows)
 
 
 # -- Markdown

@@ -76,7 +76,7 @@ class Heap(Generic[T]):
 
 
 class JobsByQueue:
-    """Jobs waiting in their queues. A queue re-enters after each of its turns, with its share of then."""
+    """Pending jobs by queue. A queue is ordered again after each of its turns, by its share at that time."""
 
     def __init__(self, session: Session, jobs: Iterable[Job]):
         self._session = session
@@ -89,7 +89,7 @@ class JobsByQueue:
             self._queues.push(queue)
 
     def push(self, job: Job) -> None:
-        """Let a job wait (again) in its queue."""
+        """Put a job (back) into its queue."""
         queue = job.queue
         if queue is not None:
             waiting = self._jobs.get(queue)

@@ -112,14 +112,14 @@ Attempt = Callable[[], bool]
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """Who asks for victims in a gang-aware action: what for, the job and the domain."""
+    """A request of a gang-aware action for victims: its kind, the job and the domain."""
 
     kind: str
     """`preempt` within a queue, `reclaim` between queues, `consolidate` for tasks that start again elsewhere."""
     job: Job
-    """The job that wants room."""
+    """The beneficiary of the eviction."""
     domain: Domain | None = None
-    """The HyperNode, or the whole cluster, in which it wants room; candidates elsewhere belong to gangs there."""
+    """The HyperNode, or the whole cluster, that it is placed in; candidates elsewhere belong to gangs there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class QueueLimit:
-    """What a queue, or one above it, may have at most by some rule, and what it holds of that.
+    """A limit of a queue or of an ancestor, and what it holds of it.
 
     Resources that `most` does not name are not limited by it; `remedy` says how to get more, up to `raised_to`.
     """
@@ -152,11 +152,11 @@ class QueueLimit:
     name: str
     """The name of the limit, such as `capability`."""
     most: Amounts
-    """What it may have at most."""
+    """The maximum of each resource."""
     held: Amounts
-    """What counts against that now."""
+    """What counts against it now."""
     remedy: str
-    """What would raise the limit, as a user reads it."""
+    """What would raise the limit, for users."""
     raised_to: Amounts | None = None
     """What the remedy could raise the limit to; None: all that the cluster has."""
     code: str = ""
@@ -170,7 +170,7 @@ Key = Any
 
 
 class Plugin:
-    """A policy. Override what you care about; see each method for when it is asked and how answers combine."""
+    """The base class of plugins. Override the extension points that you need; each says when it is called."""
 
     name: ClassVar[str] = ""
     """As in the configuration file."""
@@ -178,7 +178,7 @@ class Plugin:
     """A frozen dataclass, one documented field per argument."""
 
     counts_gangs: ClassVar[bool] = False
-    """Whether its votes on victims only guard how many a gang can spare, which is moot when all of it goes."""
+    """Whether its votes on victims only protect a gang's minimum, which no longer counts if all of it is evicted."""
 
     guards_room: ClassVar[bool] = False
     """Whether it refuses jobs at the gate only because the cluster as a whole is full."""
@@ -296,11 +296,11 @@ class Plugin:
 
     @point(every, "enableJobReady")
     def job_ready(self, job: Job) -> bool:
-        """Whether the job may start with what it has."""
+        """Whether the job may start with its allocated tasks."""
         return True
 
     def tasks_needed(self, unit: Job | SubJob) -> int:
-        """How many more tasks of a job or a sub-group need room before this plugin lets it start, at least.
+        """The least number of further tasks that a job or sub-group needs before this plugin lets it start.
 
         It decides nothing: a search leaves out domains that have room for fewer.
         """
@@ -308,47 +308,47 @@ class Plugin:
 
     @point(vote, "enableJobPipelined")
     def job_pipelined(self, job: Job) -> Vote:
-        """Whether the job could start once promised room is free."""
+        """Whether the job could start once its pipelined tasks have their resources."""
         return Vote.ABSTAIN
 
     @point(every, "enabledSubJobReady")
     def sub_job_ready(self, sub_job: SubJob) -> bool:
-        """As job_ready, for a sub-group; asked only of jobs with sub-group policies."""
+        """As job_ready, for a sub-group; called only for jobs with sub-group policies."""
         return True
 
     @point(vote, "enabledSubJobPipelined")
     def sub_job_pipelined(self, sub_job: SubJob) -> Vote:
-        """As job_pipelined, for a sub-group; asked only of jobs with sub-group policies."""
+        """As job_pipelined, for a sub-group; called only for jobs with sub-group policies."""
         return Vote.ABSTAIN
 
     @point(every_of_first_tier, "enableJobStarving")
     def job_starving(self, job: Job) -> bool:
-        """Whether the job may take from others; the first tier that has an opinion decides."""
+        """Whether pods may be evicted for the job; the first tier with such a plugin decides."""
         return False
 
     # -- who may start before whom
 
     @point(first_answer)
     def held_back(self, job: Job) -> HeldBack | None:
-        """Why `allocate` may not place a job in its turn, for the sake of jobs before it; the first objection counts.
+        """Why `allocate` may not place a job in its turn, to protect jobs before it; the first objection counts.
 
-        Asked before each turn of a job, so that it may depend on the turns before.
+        Called before each turn of a job, so that it may depend on the turns before.
         """
 
     @point(notify)
     def no_room(self, job: Job, attempt: Attempt) -> None:
-        """A job had its turn in `allocate` and could not start: there was no room for it, or it was held back.
+        """A job could not start in its turn in `allocate`: it lacked capacity, or it was held back.
 
         Inside a `session.rehearsal()` the attempt tells whether it would start, and where, if things were otherwise.
         """
 
     @point(first_answer)
     def promised(self, job: Job) -> Promise | None:
-        """When a job that waits starts at the latest, for its user; None if nothing is promised."""
+        """The latest start of a pending job, for its user; None without a promise."""
 
     @point(first_answer)
     def reserved_places(self, job: Job) -> Mapping[Task, Node] | None:
-        """Where the tasks of a job go if no better places are found for them; None leaves it at that."""
+        """The reserved nodes of a job's tasks, used if the ordinary search fails; None: no reserved nodes."""
 
     def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
         """Which of the jobs that wait in order could pass `held_back`, by slot; None: any could.
@@ -370,18 +370,18 @@ class Plugin:
 
     @point(vote, "enableJobEnqueued")
     def job_enqueueable(self, job: Job) -> Vote:
-        """Whether a waiting job may be let in; asked only of jobs with minResources. Changes nothing."""
+        """Whether a pending job may be admitted; called only for jobs with minResources. Changes nothing."""
         return Vote.ABSTAIN
 
     @point(notify, "enableJobEnqueued")
     def job_enqueued(self, job: Job) -> None:
-        """A job was let in: count it."""
+        """A job was admitted: count it."""
 
     @point(some)
     def admitted_early(self, job: Job) -> bool:
         """Whether a job is admitted though the capacity that it needs is in use. Changes nothing.
 
-        Asked only of jobs that the gate refuses and that the limits of the cluster and of their queue could hold.
+        Called only for jobs that the gate rejects although the limits of the cluster and their queue could hold them.
         """
         return False
 
@@ -389,7 +389,7 @@ class Plugin:
 
     @point(some, "enabledOverused")
     def overused(self, queue: Queue) -> bool:
-        """Whether a queue has had its share."""
+        """Whether a queue has used up its share."""
         return False
 
     @point(every, "enabledAllocatable")
@@ -398,7 +398,7 @@ class Plugin:
         return True
 
     def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
-        """Whether a queue could take so many tasks like this one, as long as none of its tasks is evicted.
+        """Whether a queue could take this many tasks like this one, as long as none of its tasks is evicted.
 
         It decides nothing: jobs that need more are not tried. If not, `allocatable` refuses one of them.
         """
@@ -406,17 +406,17 @@ class Plugin:
 
     @point(every, "enablePreemptive")
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
-        """Whether a queue may take from other queues for these tasks."""
+        """Whether a queue may reclaim resources from other queues for these tasks."""
         return True
 
     @point(every, "enablePreemptive")
     def may_reclaim_for(self, job: Job) -> bool:
-        """Whether the queue of a job could take its `minResources` from other queues, before any pod of it exists."""
+        """Whether a job's queue could reclaim its `minResources` from other queues, before any of its pods exists."""
         return True
 
     @point(every, "enablePreemptive")
     def brings_closer_to_shares(self, taker: Queue, gained: Vector, losses: Mapping[Queue, Vector]) -> bool:
-        """Whether queues come closer to their shares by a reclaim that was made just now, as a trial.
+        """Whether the trial reclaim that was just made brings queues closer to their shares.
 
         True also for a queue that is within its share of all that it took.
         """
@@ -431,15 +431,15 @@ class Plugin:
 
     @point(tier_intersection, "enablePreemptable")
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task] | None:
-        """Which candidates may make room for a task of the same queue; none abstains."""
+        """Which candidates may be evicted for a task of the same queue; None abstains."""
 
     @point(tier_intersection, "enableReclaimable")
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task] | None:
-        """Which candidates may make room for a task of another queue; none abstains."""
+        """Which candidates may be evicted for a task of another queue; None abstains."""
 
     @point(tier_intersection)
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
-        """Which candidates a gang-aware action may take, or `consolidate` may move; none abstains."""
+        """Which candidates a gang-aware action may evict, or `consolidate` may move; None abstains."""
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         """A quick upper bound on the victims that this plugin allows at a victim point; None: there is none."""
@@ -447,22 +447,22 @@ class Plugin:
 
     @point(union_of_first_tier, "enabledVictim")
     def victim_tasks(self, tasks: Sequence[Task]) -> list[Task]:
-        """Which running tasks should go wherever they are (shuffle); they come in no particular order."""
+        """Which running tasks to evict, independent of pending jobs (shuffle); they are in no particular order."""
         return []
 
     @point(narrow, "enabledVictim")
     def victim_limits(self, victims: list[Task]) -> list[Task]:
-        """Which of those that were voted out may really go (shuffle); the first would go first."""
+        """Which of the selected victims may be evicted (shuffle); they are in the order of eviction."""
         return victims
 
     @point(every, "enableBackfillVictim")
     def backfill_victim(self, beneficiary: Task, victim: Task) -> bool:
-        """Whether backfill may hand on what an unready gang holds."""
+        """Whether backfill may reassign what an unready gang holds."""
         return True
 
     @point(every, "enableBackfillBeneficiary")
     def backfill_beneficiary(self, job: Job) -> bool:
-        """Whether a job may start on what backfill hands on."""
+        """Whether a job may start on resources that backfill reassigns."""
         return True
 
     # -- nodes
@@ -473,11 +473,11 @@ class Plugin:
 
     @point(first_answer, "enablePredicate")
     def prefilter(self, task: Task) -> Refusal | None:
-        """Why no node at all can take this task; the first objection stands for every node."""
+        """Why no node can take this task; the first objection counts for every node."""
 
     @point(gather, "enablePredicate")
     def node_filters(self, task: Task) -> Iterable[NodeFilter]:
-        """The filters a task has to pass. Unless overridden: `filter_nodes`, if that is."""
+        """The filters that a task must pass. Default: `filter_nodes`, if overridden."""
         if type(self).filter_nodes is Plugin.filter_nodes:
             return ()
         return (NodeFilter(self.filter_nodes, plugin=self.name, reads=_reads(type(self).filter_nodes)),)
@@ -488,7 +488,7 @@ class Plugin:
 
     @point(gather, "enableNodeOrder")
     def node_scores(self, task: Task) -> Iterable[NodeScore]:
-        """The scores a task's nodes get. Unless overridden: `score_nodes`, if that is."""
+        """The scores of nodes for a task. Default: `score_nodes`, if overridden."""
         if type(self).score_nodes is Plugin.score_nodes:
             return ()
         return (NodeScore(self.score_nodes, plugin=self.name, reads=_reads(type(self).score_nodes)),)
@@ -499,11 +499,11 @@ class Plugin:
 
     @point(first_answer, "enableBestNode")
     def best_node(self, task: Task, scores: dict[str, float]) -> str | None:
-        """The node to take, given the scores; none leaves it to the highest score."""
+        """The node to select, given the scores; None: the node with the highest score."""
 
     @point(gather, "enablePredicate")
     def grants(self, task: Task, node: Node, now: bool) -> Iterable[Grant | Refusal]:
-        """What a task is given on the node that was chosen for it, besides amounts: volumes, devices, CPUs.
+        """The grants of a task on its selected node: what it holds besides amounts, such as volumes, devices, CPUs.
 
         Without `now` the task waits there for room, and may be given what tasks hold that are leaving. A refusal
         keeps the task off the node. Asked only about tasks that a ledger of the model concerns; what is given is
@@ -513,7 +513,7 @@ class Plugin:
 
     @point(first_answer, "enableNodeOrder")
     def card_order(self, task: Task, node: Node, cards: NodeCards) -> Sequence[int] | None:
-        """The cards of the chosen node in the order in which a task takes them; none leaves it to `deviceshare`.
+        """The cards of the selected node in the order in which a task takes them; None: `deviceshare` decides.
 
         Cards that do not serve the task are passed over. Asked only about tasks that ask for shared cards.
         """
@@ -529,7 +529,7 @@ class Plugin:
     def hyper_node_gradients(
         self, unit: Job | SubJob, root: Domain, purpose: str
     ) -> list[list[Domain]] | None:
-        """Groups of HyperNodes to try for a job or a sub-group, the best group first; none leaves it to others.
+        """Groups of HyperNodes to try for a job or a sub-group, the best group first; None: another plugin decides.
 
         The `root` is where to look, the `purpose` "allocate", "evict", "consolidate" (others may be moved) or
         "reserve" (others are supposed to have ended, though they had not when the session opened).

@@ -21,14 +21,14 @@ F = TypeVar("F", bound=Method)
 
 
 class Vote(IntEnum):
-    """An answer that may also be left to others; `vote` says how votes combine."""
+    """An answer of a plugin that may abstain; the rule `vote` combines them."""
 
     REJECT = -1
-    """No, whatever others say."""
+    """No, regardless of other plugins."""
     ABSTAIN = 0
-    """Leave it to others."""
+    """Leave the decision to other plugins."""
     PERMIT = 1
-    """Yes, unless another plugin of this tier rejects; later tiers are not asked."""
+    """Yes, unless another plugin of this tier rejects; later tiers are not called."""
 
 
 class Point(NamedTuple):
@@ -243,7 +243,7 @@ def gather(tiers: Tiers) -> Method:
 
 
 def sum_by_name(tiers: Tiers) -> Method:
-    """Scores by name: those of all plugins are added; a name without a score has none added."""
+    """Scores by name: those of all plugins are added; a missing score counts as 0."""
     methods = _flat(tiers)
 
     def total(*items: Any) -> dict[str, float]:
@@ -257,7 +257,7 @@ def sum_by_name(tiers: Tiers) -> Method:
 
 
 def narrow(tiers: Tiers) -> Method:
-    """Each leaves some of what the one before it left."""
+    """Each plugin filters the result of the one before it."""
     methods = _flat(tiers)
 
     def leave(items: list[Any]) -> list[Any]:
@@ -273,10 +273,10 @@ ALL_TIERS = -1
 
 
 class Choice(NamedTuple):
-    """Victims, and who chose them: the number of the tier (from 1) and its plugins that voted."""
+    """Victims and what chose them: the number of the tier (from 1) and its plugins that voted."""
 
     victims: list[Any]
-    """The tasks that may go, in the order of the first plugin's answer."""
+    """The tasks that may be evicted, in the order of the first plugin's answer."""
     tier: int = 0
     """The number of the tier that decided, from 1; 0 if none did, -1 if all tiers agreed."""
     plugins: tuple[str, ...] = ()
@@ -284,7 +284,7 @@ class Choice(NamedTuple):
 
     @property
     def by(self) -> str:
-        """As a user reads it: `tier 1 (priority, conformance)`."""
+        """The text for users: `tier 1 (priority, conformance)`."""
         if not self.tier or not self.plugins:
             return ""
         tier = "all tiers" if self.tier == ALL_TIERS else f"tier {self.tier}"
@@ -292,7 +292,7 @@ class Choice(NamedTuple):
 
 
 def tier_intersection(tiers: Tiers) -> Method:
-    """Victims: none abstains; within a tier only what all name; the first tier that names any decides (spec 02 D4)."""
+    """Victims: None abstains; a tier selects what its votes share; the first that selects any decides (spec 02 D4)."""
 
     def choose(beneficiary: Any, candidates: list[Any], *more: Any) -> Choice:
         for number, tier in enumerate(tiers, 1):
@@ -314,7 +314,7 @@ def tier_intersection(tiers: Tiers) -> Method:
 
 
 def union_of_first_tier(tiers: Tiers) -> Method:
-    """Victims by vote: what any of a tier names, with who named it; the first tier that names any decides."""
+    """Victims by vote: what any plugin of a tier selects, with its name; the first tier that selects any decides."""
 
     def choose(*items: Any) -> dict[Any, str]:
         for number, tier in enumerate(tiers, 1):

@@ -147,7 +147,7 @@ class Rules:
         self.job_order_follows_all = self._follows("job_order", "everything")
 
     def ask(self, point: str, *items: Any) -> Any:
-        """Ask a point by name; for points that a plugin of one's own declares."""
+        """Call a point by name, for points that custom plugins declare."""
         if point not in self._asked:
             raise LookupError(f"no plugin in the policy declares the extension point {point!r}")
         return self._asked[point](*items)

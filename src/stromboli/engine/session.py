@@ -60,7 +60,7 @@ class Session:
         self, cluster: Cluster, policy: Policy, rules: Rules, placement: Placement, now: float, id: str
     ):
         self.cluster = cluster
-        """All nodes, queues, jobs and tasks as they are at this moment of the cycle; read it, move by statements."""
+        """All nodes, queues, jobs and tasks in their current state; read it, change it by statements."""
         self.policy = policy
         self.actions: Sequence[Action] = ()
         """The actions of the policy, in the order in which they run."""
@@ -70,9 +70,9 @@ class Session:
         """How filters and scores see the nodes, by shape of task."""
         self.id = id
         self.features: frozenset[str] = frozenset()
-        """Feature gates that are on, of those that are off by default."""
+        """The enabled feature gates, of those that are disabled by default."""
         self.total: Amounts = cluster.total
-        """What is allocatable on all nodes together; constant while the cycle runs."""
+        """The allocatable resources of all nodes; constant during the cycle."""
         self.sharable: Amounts = cluster.sharable
         """What queues share: `total`, and what tasks hold beyond the size of their nodes; constant as well."""
         self.changed: Dirty = cluster.dirty
@@ -121,7 +121,7 @@ class Session:
 
     @property
     def now(self) -> float:
-        """The time of the cycle, in seconds since 1970; it stands still while the cycle runs.
+        """The time of the cycle, in seconds since 1970; constant during the cycle.
 
         Once it was read, the next cycle tries all jobs again. To ask whether a moment has come, use `has_come`.
         """
@@ -137,7 +137,7 @@ class Session:
 
     @property
     def services(self) -> Mapping[str, Any]:
-        """How plugins call out, by name, as given by the process that runs the scheduler; empty in a rehearsal.
+        """Services for calls of plugins to the outside, by name, set by the process; empty in a rehearsal.
 
         Once any of them was looked for, the next cycle tries all jobs again.
         """
@@ -156,41 +156,41 @@ class Session:
         return self.policy.configurations[action]
 
     def jobs(self) -> Iterator[Job]:
-        """Every job that takes part in cycles, running ones too; `cluster.backlog` has just those with work to do."""
+        """Every job that cycles consider, including running ones; `cluster.backlog` has those with tasks to place."""
         return (job for job in self.cluster.jobs.values() if job.visible)
 
     def jobs_by_queue(self, jobs: Iterable[Job]) -> JobsByQueue:
-        """These jobs in their queues, to be taken in the order that the policy's plugins give them."""
+        """These jobs by queue, to be taken in the order of the policy's plugins."""
         return JobsByQueue(self, jobs)
 
     def reorder(self, jobs: Iterable[Job]) -> None:
-        """Sort these jobs again in their queues: their order may have changed, though none of their tasks moved."""
+        """Sort these jobs again: their order may have changed although none of their tasks moved."""
         self.cluster.feed.note_order(jobs)
 
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
-        """Sort key of queues at this moment: `queue_order` of all plugins, then creation time and name."""
+        """Current sort key of a queue: `queue_order` of all plugins, then creation time and name."""
         return (*self.rules.queue_order(queue), queue.created, queue.name)
 
     def job_key(self, job: Job) -> tuple[Any, ...]:
-        """Sort key of jobs at this moment: `job_order` of all plugins, then creation time and name."""
+        """Current sort key of a job: `job_order` of all plugins, then creation time and name."""
         return (*self.rules.job_order(job), job.created, job.id)
 
     def task_key(self, task: Task) -> tuple[Any, ...]:
-        """Sort key of a job's tasks at this moment: `task_order` of all plugins, then replica number and age."""
+        """Current sort key of a task within its job: `task_order` of all plugins, then replica number and age."""
         return (*self.rules.task_order(task), task.order)
 
     def sub_job_key(self, sub_job: SubJob) -> tuple[Any, ...]:
-        """Sort key of a job's sub-groups at this moment: `sub_job_order` of all plugins, then match label and id."""
+        """Current sort key of a sub-group within its job: `sub_job_order` of all plugins, then match label and id."""
         return (*self.rules.sub_job_order(sub_job), sub_job.match_index, sub_job.id)
 
     def sub_job_ready(self, sub_job: SubJob) -> bool:
-        """Whether a sub-group may start with what it has; that of a job without policies may if the job may."""
+        """Whether a sub-group may start with its allocated tasks; without policies, whether the job may."""
         if not sub_job.job.policies:
             return self.rules.job_ready(sub_job.job)
         return self.rules.sub_job_ready(sub_job)
 
     def sub_job_pipelined(self, sub_job: SubJob) -> bool:
-        """Whether a sub-group could start once the resources that it was promised are free."""
+        """Whether a sub-group could start once its pipelined tasks have their resources."""
         if not sub_job.job.policies:
             return self.rules.job_pipelined(sub_job.job)
         return self.rules.sub_job_pipelined(sub_job)
@@ -224,7 +224,7 @@ class Session:
         return place if isinstance(place, Place) else replace(place, hyper_node=domain.name)
 
     def only(self, node: Node) -> Bools:
-        """A set of nodes that holds just this one, for `place`."""
+        """The set of this one node, for `place`."""
         mask = np.zeros(len(self.cluster.columns), dtype=bool)
         mask[node.row] = True
         return mask
@@ -263,7 +263,7 @@ class Session:
                 yield from (nodes[row] for row in evaluation.ranked(task, group))
 
     def admits(self, task: Task, node: Node) -> bool:
-        """Whether a task fits on a node by every filter, once the tasks that are leaving it have left."""
+        """Whether a task passes every filter on a node once its releasing tasks have left."""
         return self.evaluation(task).admits(task, node.row, self.cluster.reservations.own_room(task))
 
     def future_idle(self, node: Node, task: Task | None = None) -> Amounts:
@@ -281,7 +281,7 @@ class Session:
     # -- moves
 
     def statement(self) -> Statement:
-        """Start moves that belong together: `with session.statement() as trial:`; they end as the statement does."""
+        """Start a group of moves, to be committed or undone together: `with session.statement() as trial:`."""
         return Statement(self.journal)
 
     @contextmanager
@@ -304,7 +304,7 @@ class Session:
         self.journal.record(back, committed=True)
 
     def reserve(self, task: Task, seconds: float) -> None:
-        """Keep what was promised to a pipelined task for it beyond this cycle, for so many seconds."""
+        """Reserve the resources of a pipelined task beyond this cycle, for this many seconds."""
         if task.node is not None and seconds > 0:
             now = self.now
             reservation = Reservation(task.uid, task.request, task.node, now, now + seconds)
@@ -318,7 +318,7 @@ class Session:
 
     @property
     def objections(self) -> dict[Job, str]:
-        """Why a job as a whole was left out, in a sentence that its user reads; actions add to it."""
+        """Why a job as a whole was left out, in a sentence for its user; actions add to it."""
         return self.reports.objections
 
     def leave_out(
@@ -366,14 +366,14 @@ class Session:
         self.reports.record_event(job, topic, type, reason, message, summary)
 
     def set_phase(self, job: Job, phase: str) -> None:
-        """Give a job another phase, whatever happens to statements; `Inqueue` admits a pending one."""
+        """Set the phase of a job, independent of statements; `Inqueue` admits a pending job."""
         if phase == names.GROUP_INQUEUE and job.waits_for_queue:
             self.admitted.append(job)
         self.journal.record(partial(self.cluster.set_phase, job, job.phase), committed=True)
         self.cluster.set_phase(job, phase)
 
     def set_condition(self, job: Job, type: str, reason: str, message: str = "") -> None:
-        """Set a condition of a job to true; it is written if it differs from the one that the job has.
+        """Set a condition of a job to true; it is written if it differs from the job's present one.
 
         `Unschedulable` without a message gets the explanation why the job waits.
         """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Statement:
-    """Moves that belong together. It ends by `commit`, by `keep`, or is taken back when its block is left."""
+    """A group of moves, finished by `commit` or `keep`, or undone when its block is left."""
 
     def __init__(self, journal: Journal):
         self._journal = journal
@@ -43,14 +43,14 @@ class Statement:
         return len(self._journal) - self._start
 
     def assign(self, task: Task, place: Place) -> Refused | None:
-        """Put a task on the node that `session.place` found: allocate if it fits now, pipeline if it will.
+        """Assign a task to the node that `session.place` found: allocate if it fits now, otherwise pipeline.
 
         A plugin may refuse; then nothing moved, and the answer says why. The same holds for the moves below.
         """
         return self.allocate(task, place.node) if place.now else self.pipeline(task, place.node)
 
     def allocate(self, task: Task, node: Node) -> Refused | None:
-        """Allocate a Pending task to a node; it is not checked whether it fits: `session.place` did that."""
+        """Allocate a Pending task to a node, without a check whether it fits, which `session.place` makes."""
         return self._journal.give(task, Status.ALLOCATED, node)
 
     def pipeline(self, task: Task, node: Node, evicted: bool = False) -> Refused | None:
@@ -61,14 +61,14 @@ class Statement:
         return refused
 
     def evict(self, task: Task, reason: EvictionReason) -> Refused | None:
-        """Make a task leave its node; what it holds is not promised to another task yet."""
+        """Evict a task; its resources are not promised to another task yet."""
         refused = self._journal.move(task, Status.RELEASING, task.node)
         if refused is None:
             self._journal.record_eviction(task, reason)
         return refused
 
     def restore(self, victim: Task) -> Refused | None:
-        """Let a victim stay after all, in the status that it had before this statement."""
+        """Reprieve a victim: restore the status that it had before this statement."""
         moves = (change.old_status for change in self.changes() if change.task is victim)
         refused = self._journal.move(victim, next(moves, victim.status), victim.node)
         if refused is None:
@@ -80,16 +80,16 @@ class Statement:
         return [entry for entry in self._journal.entries[self._start :] if isinstance(entry, Change)]
 
     def evicted(self) -> list[Task]:
-        """The tasks it makes leave, in order."""
+        """The tasks that it evicts, in order."""
         gone = (change.task for change in self.changes() if change.status is Status.RELEASING)
         return [task for task in dict.fromkeys(gone) if task.status is Status.RELEASING]
 
     def release(self, task: Task) -> Refused | None:
-        """Take back what a task was given or promised earlier in this session: it is Pending again."""
+        """Undo an assignment of a task of this session: it is Pending again."""
         return self._journal.move(task, Status.PENDING, None)
 
     def commit(self) -> None:
-        """Let the decisions leave when the cycle ends: binds for what is allocated, evictions for what is releasing.
+        """Decide when the cycle ends: bind the allocated tasks, evict the releasing ones.
 
         What is pipelined is held as by `keep`. Only the outermost statement may be committed.
         """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class EvictionReason(NamedTuple):
-    """Why a pod was evicted: the action, the job it was evicted for and where, and the plugins that chose it."""
+    """Why a pod was evicted: the action, the beneficiary and its domain, and the plugins that chose the pod."""
 
     action: str
     """The name of the action, as in the policy."""

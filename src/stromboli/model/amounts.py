@@ -147,12 +147,12 @@ def positive_dimensions(amounts: Vector) -> list[int]:
 
 
 def is_empty(amounts: Vector) -> bool:
-    """Nothing but (perhaps) pods: what makes a task best-effort."""
+    """Whether nothing but pods is requested, which makes a task best-effort."""
     return all(amount < EPSILON for dim, amount in amounts.items() if dim != PODS)
 
 
 def share(part: float, whole: float) -> float:
-    """Part of a whole as a ratio; anything of nothing is 1."""
+    """Part of a whole as a ratio; 1 if the whole is zero."""
     if whole == 0:
         return 0.0 if part == 0 else 1.0
     return part / whole

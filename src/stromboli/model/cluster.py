@@ -146,7 +146,7 @@ class Cluster:
         self.layout_stale = False
         """Whether nodes were added or removed since the columns were laid out."""
         self.total: Amounts = {}
-        """What is allocatable on all nodes together; changes between cycles alone."""
+        """The allocatable resources of all nodes; changes only between cycles."""
         self._rowless: dict[Node, None] = {}
         """The nodes without a row that have tasks, and others; those of a removed Node object, or of one to come."""
         self._stranded: Amounts | None = None

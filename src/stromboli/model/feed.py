@@ -80,7 +80,7 @@ class Dirty:
     """What changed since the last session."""
 
     everything: bool = True
-    """Whether all has to be looked at anew, as in the first session; then the rest says nothing."""
+    """Whether everything may have changed, as in the first session; the other members are then meaningless."""
     jobs: dict[Job, None] = field(default_factory=dict)
     """Jobs whose group changed, or of which a task was moved, added or removed."""
     queues: dict[Queue, None] = field(default_factory=dict)

@@ -57,12 +57,12 @@ class TaskCounts:
 
     @property
     def waiting_count(self) -> int:
-        """How many tasks are promised resources that are still in use (Pipelined)."""
+        """How many tasks are pipelined: promised resources that are still in use."""
         return self.counts[Status.PIPELINED]
 
     @property
     def valid_count(self) -> int:
-        """How many tasks run, have succeeded or may still be placed: all but failed, unknown and leaving ones."""
+        """How many tasks run, have succeeded or may still be placed: all but failed, unknown and releasing ones."""
         return sum(_counts_of_valid(self.counts))
 
     @property
@@ -137,11 +137,11 @@ class Job(TaskCounts):
     role_minimums: dict[str, int] = field(default_factory=dict)
     """How many tasks of each role must start together (`minTaskMember`)."""
     min_resources: Amounts | None = None
-    """The `minResources` of its group; none if it states none."""
+    """The `minResources` of its group; None if unset."""
     reservable: Amounts = field(default_factory=dict)
     """The part of its minimum resources that is reserved for it while it is pending (spec 04 12)."""
     waiting_time: float | None = None
-    """Seconds that it should wait at most, by the annotation `sla-waiting-time`; none without one."""
+    """Maximum waiting time in seconds, by the annotation `sla-waiting-time`; None without one."""
     time_limit: float | None = None
     """Seconds that its tasks run at most, by the annotation `stromboli.sh/time-limit`; none without one."""
     tasks: dict[str, Task] = field(default_factory=dict)
@@ -277,17 +277,17 @@ class Job(TaskCounts):
 
     @property
     def roles_valid(self) -> bool:
-        """Whether each role has enough tasks that run or may be placed; true where role minimums do not apply."""
+        """Whether each role has enough tasks that run or may be placed; true if role minimums do not apply."""
         return not self.role_minimums_apply or self._roles_have(VALID_STATUSES, with_best_effort=False)
 
     @property
     def roles_ready(self) -> bool:
-        """Whether each role has enough tasks that hold room; true where role minimums do not apply."""
+        """Whether each role has enough allocated tasks; true if role minimums do not apply."""
         return not self.role_minimums_apply or self._roles_have(READY_STATUSES, with_best_effort=True)
 
     @property
     def roles_pipelined(self) -> bool:
-        """As `roles_ready`, with tasks counted that are promised room."""
+        """As `roles_ready`, with pipelined tasks included."""
         return not self.role_minimums_apply or self._roles_have(
             (*READY_STATUSES, Status.PIPELINED), with_best_effort=True
         )
@@ -308,17 +308,17 @@ class Job(TaskCounts):
 
     @property
     def sub_groups_valid(self) -> bool:
-        """Whether each sub-group policy has as many sub-groups as it asks for."""
+        """Whether each sub-group policy has as many sub-groups as it requires."""
         return all(len(self.sub_jobs_of(policy)) >= policy.min_sub_groups for policy in self.policies)
 
     @property
     def sub_groups_ready(self) -> bool:
-        """Whether each sub-group policy has as many sub-groups with enough room as it asks for."""
+        """Whether each sub-group policy has as many ready sub-groups as it requires."""
         return self._sub_groups_have("enough_ready")
 
     @property
     def sub_groups_pipelined(self) -> bool:
-        """As `sub_groups_ready`, with tasks counted that are promised room."""
+        """As `sub_groups_ready`, with pipelined tasks included."""
         return self._sub_groups_have("enough_pipelined")
 
     # -- derived amounts

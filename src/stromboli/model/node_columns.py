@@ -53,7 +53,7 @@ class Node:
     row: int = -1
     """Its index in the columns, as in `columns.idle[CPU, node.row]`, until nodes change; -1: no object."""
     tasks: dict[Task, None] = field(default_factory=dict)
-    """The tasks on it and those promised to it; follows every move."""
+    """The tasks that are on it or pipelined to it; follows every move."""
     labels: dict[str, str] = field(default_factory=dict)
     """The labels of its object."""
     allocatable: Amounts = field(default_factory=dict)
@@ -119,13 +119,13 @@ class Columns:
         self.allocatable: Ints = self.amounts[ALLOCATABLE]
         """What the scheduler may allocate: `columns.allocatable[CPU, node.row]`."""
         self.used: Ints = self.amounts[USED]
-        """What tasks hold, including leaving tasks."""
+        """What tasks hold, including releasing tasks."""
         self.idle: Ints = self.amounts[IDLE]
         """What is free now: allocatable less used."""
         self.releasing: Ints = self.amounts[RELEASING]
-        """What leaving tasks hold."""
+        """What releasing tasks hold."""
         self.pipelined: Ints = self.amounts[PIPELINED]
-        """What is promised to pending tasks."""
+        """What is promised to pipelined tasks."""
         self.view_allocatable, self.view = self.views
         return amounts, views
 
@@ -236,7 +236,7 @@ class Columns:
 
     @property
     def future_idle(self) -> Ints:
-        """What will be free on nodes once leaving tasks have left and promised tasks have started."""
+        """What will be free on nodes once releasing tasks have left and pipelined tasks have started."""
         future: Ints = self.idle + self.releasing - self.pipelined
         return future
 
@@ -301,7 +301,7 @@ class Columns:
         return {dim: amount for dim, amount in enumerate(sums) if amount}
 
     def row(self, name: str) -> dict[str, dict[str, int]]:
-        """One node's numbers by name, for people."""
+        """One node's numbers by name, for debugging."""
         index = next(node.row for node in self.nodes if node.name == name)
         return {
             column: {

@@ -22,7 +22,7 @@ class NodeUsage(NamedTuple):
     """When it was measured, in seconds since 1970."""
 
     def fresh(self, now: float) -> bool:
-        """Whether it is recent enough to be used: measured in the last five minutes."""
+        """Whether it is recent enough to use: measured in the last five minutes."""
         return now - self.at <= FRESH
 
 

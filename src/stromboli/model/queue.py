@@ -29,11 +29,11 @@ class Queue:
     jobs: dict[Job, None] = field(default_factory=dict)
     """Its jobs: pending, running and finished."""
     capability: Amounts = field(default_factory=dict)
-    """What it may hold at most (`spec.capability`); a resource that is not named is not limited."""
+    """Its maximum (`spec.capability`); a resource that is not named is not limited."""
     deserved: Amounts = field(default_factory=dict)
-    """Its share when all queues want more (`spec.deserved`)."""
+    """Its share if all queues have more demand (`spec.deserved`)."""
     guarantee: Amounts = field(default_factory=dict)
-    """What stays reserved for it even if it needs nothing (`spec.guarantee`)."""
+    """What is reserved for it even without demand (`spec.guarantee`)."""
     allocated: Amounts = field(default_factory=dict)
     """What its tasks hold: Allocated, Binding, Bound, Running; without the queues below it; follows every move."""
     pipelined: Amounts = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Queue:
         return minus(total, job.reserved) if total and job is not None else total
 
     def unavailable_to(self, job: Job | None) -> Amounts:
-        """What its tasks hold or were promised, and what is reserved for its other jobs than this one."""
+        """What its allocated and pipelined tasks hold, plus the reservations for its jobs except this one."""
         return plus(self.held, self.reserved_beside(job)) if self.reserved else self.held
 
     @property
@@ -107,7 +107,7 @@ class Queue:
 
 
 def lineage(queue: Queue, queues: dict[str, Queue]) -> list[Queue]:
-    """A queue and its ancestors up to the root; an unknown parent counts as root, a loop ends where it closes.
+    """A queue and its ancestors up to the root; an unknown parent counts as root, and a cycle ends where it closes.
 
     At most `MAX_QUEUE_DEPTH` ancestors, since users decide how deeply queues are nested.
     """

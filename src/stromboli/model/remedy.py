@@ -30,9 +30,9 @@ class Remedy:
     """What would help; functions are called only when the remedy is reported, and only about tasks."""
 
     text: RemedyText = ""
-    """Without numbers that move, for conditions and events: `label a node with disk=ssd`."""
+    """The text without volatile numbers, for conditions and events: `label a node with disk=ssd`."""
     in_numbers: RemedyText = ""
-    """The same with the numbers of the moment, for `stromboli plan`; empty: `text`."""
+    """The text with current numbers, for `stromboli plan`; empty: `text`."""
     rank: Rank | Callable[[Task], Rank] = Rank.CAUSE
     """How much the refusal explains."""
 
@@ -66,19 +66,19 @@ def remedy_of(given: RemedyText | Remedy) -> Remedy:
 
 class _WhyFields(NamedTuple):
     message: str
-    """What a user reads, with the names and numbers of the moment."""
+    """The text for users, with current names and numbers."""
     remedy: Remedy = NO_REMEDY
     """What would help: a text, a function of the task that makes one, or a `Remedy`."""
     code: str = ""
     """One word for programs: `NotEnoughTasks`."""
     summary: str = ""
-    """The message without what changes from cycle to cycle; if it is not given: the message."""
+    """The message without what changes from cycle to cycle. Default: the message."""
     title: str = ""
-    """A few words, the same for all that are refused for this; if they are not given: the summary."""
+    """A few words, the same for all refusals of this kind. Default: the summary."""
 
 
 class Why(_WhyFields):
-    """Why something is refused: the one value that plugins, ledgers and the engine give, and all reports render."""
+    """Why something is refused: the one value that plugins, ledgers and the engine return and all reports render."""
 
     __slots__ = ()
 

@@ -12,7 +12,7 @@ class Status(IntEnum):
     ALLOCATED = 1
     """Holds resources of a node in this cycle; bound only if its statement is committed."""
     PIPELINED = 2
-    """Is promised resources of a node that are still in use."""
+    """Is promised resources of a node that releasing tasks still hold."""
     BINDING = 3
     """The bind was decided; the API server does not show it yet."""
     BOUND = 4
@@ -20,7 +20,7 @@ class Status(IntEnum):
     RUNNING = 5
     """Its pod runs."""
     RELEASING = 6
-    """Is leaving: its pod is being deleted, or was evicted in this cycle. It holds its resources until it has left."""
+    """Its pod is being deleted, or was evicted in this cycle. It holds its resources until it has left."""
     SUCCEEDED = 7
     """Its pod has succeeded; holds nothing."""
     FAILED = 8

@@ -55,7 +55,7 @@ class Task:
     status: Status = Status.PENDING
     """Its status; only moves change it, so use a statement."""
     node: Node | None = None
-    """The node it is on or that is promised to it; only moves change it."""
+    """The node that it is on or pipelined to; only moves change it."""
     grants: tuple[Grant, ...] = ()
     """What it holds on its node besides amounts; only moves change it."""
     volume_claims: tuple[ClaimName, ...] = ()

@@ -70,7 +70,7 @@ class BadAnswer(ValueError):
 
 class _RefusalFields(NamedTuple):
     reason: str
-    """What a user reads, such as `node(s) had no fast disk`."""
+    """The text for users, such as `node(s) had no fast disk`."""
     curable: bool = False
     """Whether evicting pods could change it."""
     plugin: str = ""
@@ -82,7 +82,7 @@ class _RefusalFields(NamedTuple):
 
 
 class Refusal(_RefusalFields):
-    """Why not: the text a user reads, whether evictions could help, and what else would."""
+    """Why a node is excluded: the text for users, whether evictions could help, and the remedy."""
 
     __slots__ = ()
 
@@ -103,7 +103,7 @@ class _CheckFields(NamedTuple):
     passes: Column
     """True for each node that passes."""
     reason: str
-    """What a user reads of the nodes that do not: `node(s) had no fast disk`."""
+    """The reason for users on all other nodes: `node(s) had no fast disk`."""
     curable: bool = False
     """Whether evicting pods could change it."""
     now: Column | None = None
@@ -151,7 +151,7 @@ class NodeFilter:
     reads: str = "external"
     """What it reads: as `@reads`."""
     version: Version | None = None
-    """With `pods`: a value that differs whenever the answer may."""
+    """With `pods`: a value that changes whenever the result may."""
 
     def raise_attributed(self, error: BaseException) -> NoReturn:
         """Raise an error again, attributed to this filter's plugin."""
@@ -173,7 +173,7 @@ class NodeScore:
     reads: str = "external"
     """What it reads: as `@reads`."""
     version: Version | None = None
-    """With `pods`: a value that differs whenever the answer may."""
+    """With `pods`: a value that changes whenever the result may."""
     weight: float = 1.0
     """The factor by which each score is multiplied before it is added to others."""
     finish: Finish | None = None
@@ -281,7 +281,7 @@ class Nodes:
 
     @property
     def future_idle(self) -> Ints:
-        """What will be free once leaving tasks have left and promised tasks have started."""
+        """What will be free once releasing tasks have left and pipelined tasks have started."""
         return self.idle + self.releasing - self.pipelined
 
     def _gather(self) -> None:
@@ -306,13 +306,13 @@ class Nodes:
         self.allocatable: Ints = amounts[ALLOCATABLE]
         """What the scheduler may allocate on each node: `nodes.allocatable[CPU]`."""
         self.used: Ints = amounts[USED]
-        """What tasks on each node hold, including leaving tasks."""
+        """What tasks on each node hold, including releasing tasks."""
         self.idle: Ints = amounts[IDLE]
         """What is free on each node now: allocatable less used."""
         self.releasing: Ints = amounts[RELEASING]
-        """What leaving tasks on each node hold."""
+        """What releasing tasks on each node hold."""
         self.pipelined: Ints = amounts[PIPELINED]
-        """What is promised on each node to pending tasks."""
+        """What is promised to pipelined tasks on each node."""
         self.view: Ints = views[VIEW_USED]
         """The pod view: pods, nonzero cpu and memory, cpu, memory, gpu (rows VIEW_* of model.shape)."""
         self.view_allocatable: Ints = views[VIEW_ALLOCATABLE]

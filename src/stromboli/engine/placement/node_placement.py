@@ -22,12 +22,12 @@ MAX_BYTES = 512 * 2**20
 
 
 class Place(NamedTuple):
-    """A node for a task: it fits now, or once leaving tasks have left."""
+    """A node for a task: it fits now, or once releasing tasks have left."""
 
     node: Node
     """The node for the task."""
     now: bool
-    """Whether it fits now; if not, it fits once tasks that are leaving the node have left."""
+    """Whether it fits now; if not, it fits once releasing tasks have left."""
 
 
 class NodeRules(Protocol):

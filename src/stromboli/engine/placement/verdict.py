@@ -26,7 +26,7 @@ class Reason:
     """One reason, and the number of nodes that gave it."""
 
     text: str
-    """What a user reads, such as `Insufficient cpu`."""
+    """The text for users, such as `Insufficient cpu`."""
     nodes: int
     """The number of nodes that gave it."""
     plugin: str
@@ -48,7 +48,7 @@ class Verdict:
     nodes: int = 0
     """The number of nodes that were evaluated."""
     reasons: tuple[Reason, ...] = ()
-    """Why they refused; each node counts for its first reason."""
+    """The reasons of the nodes; each node counts for its first reason."""
     hopeless: NDArray[np.bool_] | None = None
     """Nodes on which evicting would not help, by row."""
     why: Why | None = None
@@ -67,7 +67,7 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """As Kubernetes users know it: `0/5 nodes are unavailable: 3 Insufficient cpu, ...`."""
+        """The message in Kubernetes' format: `0/5 nodes are unavailable: 3 Insufficient cpu, ...`."""
         if self.text:
             return self.text
         base = names.NODES_UNAVAILABLE.format(count=self.nodes)
