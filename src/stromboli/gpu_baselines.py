@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 PUBLISHED_CPU, PUBLISHED_GPUS = 128_000, 8
 """The sizes by which the paper measures what is free."""
-_WEIGHT = "How much the score counts; 0 switches it off."
-_RESOURCE = "The resource of whole GPUs, on nodes that do not share cards out."
+_WEIGHT = "Weight of the score; 0 disables it."
+_RESOURCE = "Resource of whole GPUs, on nodes without shared cards."
 _PUBLISHED = (
     "Score as in the paper on `fgd`: whole points, measured by a node of 128 CPUs and 8 GPUs. "
     "Otherwise points have fractions and are measured by the largest node."
@@ -112,7 +112,7 @@ class _MeasuredScore(_GpuScore):
 
 
 class BestFit(_MeasuredScore):
-    """Prefers nodes of which the task leaves little, of CPU and GPUs alike."""
+    """Prefers nodes on which the task leaves the least CPU and GPUs."""
 
     name = "bestfit"
     Arguments = BestFitArguments
@@ -126,7 +126,7 @@ class BestFit(_MeasuredScore):
 
 
 class DotProduct(_MeasuredScore):
-    """Prefers nodes whose free CPU and GPUs are least in line with what the task asks for."""
+    """Prefers nodes whose free CPU and GPUs are least aligned with the task's request."""
 
     name = "dotprod"
     Arguments = DotProductArguments
@@ -151,7 +151,7 @@ class PackingArguments:
 
 
 class GpuPacking(_GpuScore):
-    """Prefers GPUs that are in use, then nodes that are, then the smallest of the idle nodes."""
+    """Prefers GPUs in use, then nodes in use, then the smallest idle node."""
 
     name = "gpu-packing"
     Arguments = PackingArguments
@@ -177,7 +177,7 @@ class ClusteringArguments:
 
 
 class GpuClustering(_MeasuredScore):
-    """Prefers nodes with tasks of the same kind: those that share a GPU, or that have as many whole GPUs."""
+    """Prefers nodes with tasks of the same kind: sharing a GPU, or with as many whole GPUs."""
 
     name = "gpu-clustering"
     Arguments = ClusteringArguments
@@ -232,12 +232,12 @@ class RandomArguments:
     """Which random numbers."""
 
     weight: int = arg("random.weight", 1, _WEIGHT, check=at_least(0))
-    seed: int = arg("random.seed", 0, "The same seed, the same choice for a pod of the same uid.")
+    seed: int = arg("random.seed", 0, "Seed of the choice, which also depends on the UID of the pod.")
     resource: str = arg("random.resource", names.NVIDIA_GPU, _RESOURCE)
 
 
 class Random(_GpuScore):
-    """Takes any node and any GPU that serve, each as likely as the others."""
+    """Selects a feasible node and GPU at random, for comparisons."""
 
     name = "random"
     Arguments = RandomArguments

@@ -93,20 +93,20 @@ def test_a_name_that_was_not_given_has_the_default_of_its_prefix() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('fit.weight: "5"', 'f:1: fit.weight: needs a whole number, got the text "5"'),
-        ("fit.weight: 5.0", "f:1: fit.weight: needs a whole number, got 5.0"),
-        ("fit.weight: true", "f:1: fit.weight: needs a whole number, got true"),
-        ("fit.weight:", "f:1: fit.weight: needs a whole number, got nothing"),
-        ("fit.weight: 9999999999999999999", "f:1: fit.weight: needs a whole number, got 9999999999999999999"),
-        ("\nfit.factor: high", 'f:2: fit.factor: needs a number, got the text "high"'),
+        ('fit.weight: "5"', 'f:1: fit.weight: needs an integer, got the string "5"'),
+        ("fit.weight: 5.0", "f:1: fit.weight: needs an integer, got 5.0"),
+        ("fit.weight: true", "f:1: fit.weight: needs an integer, got true"),
+        ("fit.weight:", "f:1: fit.weight: needs an integer, got nothing"),
+        ("fit.weight: 9999999999999999999", "f:1: fit.weight: needs an integer, got 9999999999999999999"),
+        ("\nfit.factor: high", 'f:2: fit.factor: needs a number, got the string "high"'),
         ("fit.factor: .nan", "f:1: fit.factor: needs a number, got nan"),
-        ("predicateErrorCacheEnable: 1", "f:1: predicateErrorCacheEnable: needs true or false, got 1"),
-        ("fit.period: 5", "f:1: fit.period: needs a text, got 5"),
-        ("fit.period: {a: 1}", "f:1: fit.period: needs a text, got a mapping"),
-        ("fit.resources.a: b", 'f:1: fit.resources.a: needs a whole number, got the text "b"'),
-        ("cpu: 1.5", "f:1: cpu: needs a whole number or a text, got 1.5"),
+        ("predicateErrorCacheEnable: 1", "f:1: predicateErrorCacheEnable: needs a boolean, got 1"),
+        ("fit.period: 5", "f:1: fit.period: needs a string, got 5"),
+        ("fit.period: {a: 1}", "f:1: fit.period: needs a string, got a mapping"),
+        ("fit.resources.a: b", 'f:1: fit.resources.a: needs an integer, got the string "b"'),
+        ("cpu: 1.5", "f:1: cpu: needs an integer or a string, got 1.5"),
         ("sra: 5", "f:1: sra: needs a mapping, got 5"),
-        ("steps: 5", "f:1: steps: needs a list of a mapping, got 5"),
+        ("steps: 5", "f:1: steps: needs a list of mappings, got 5"),
         ("sra:\n  enabled: true", 'f:2: unknown argument "sra.enabled"; did you mean "enable"?'),
         ("fit.wieght: 5", 'f:1: unknown argument "fit.wieght"; did you mean "fit.weight"?'),
         ("FIT.WEIGHT: 5", 'f:1: unknown argument "FIT.WEIGHT"; did you mean "fit.weight"?'),
@@ -124,7 +124,7 @@ def test_a_wrong_entry_of_a_mapping_is_left_out_and_the_others_stay() -> None:
     assert arguments.strategies == {"b": Strategy(weight=3)}
     assert problems == [
         "f:2: strategies.a: needs a mapping, got 5",
-        'f:3: strategies.b.type: needs one of "MostAllocated", "LeastAllocated", got the text "Most"',
+        'f:3: strategies.b.type: needs one of "MostAllocated", "LeastAllocated", got the string "Most"',
     ]
 
 
@@ -145,8 +145,8 @@ def test_a_value_that_fails_its_check_is_a_warning_and_the_default_is_used() -> 
 def test_a_class_says_what_it_takes() -> None:
     by_field = {argument.field: argument for argument in declared(Arguments)}
     assert by_field["weights"].spelling == "fit.resources.<name>"
-    assert by_field["weights"].type_name == "a whole number"
-    assert by_field["strategies"].type_name == "a mapping of names to a mapping"
+    assert by_field["weights"].type_name == "an integer"
+    assert by_field["strategies"].type_name == "a mapping of names to mappings"
     assert (by_field["weight"].default, by_field["weight"].doc) == (1, "How much the whole score counts.")
 
 

@@ -105,12 +105,12 @@ ONE_PLUGIN = "actions: allocate\ntiers:\n- plugins:\n  - name: "
         ("tiers: []", "conf: failed to find Action: "),
         ("actions: ''", "conf:1: failed to find Action: "),
         ("", "conf: failed to find Action: "),
-        ("actions: [allocate]", "conf:1: actions: needs a text"),
+        ("actions: [allocate]", "conf:1: actions: needs a string"),
         ("actions: allocate\naction: x", 'conf:2: unknown key "action"; did you mean "actions"?'),
         ("actions: allocate\nactions: backfill", 'conf:2: "actions" stands here twice, first in line 1'),
         ("actions: allocate\n---\nactions: allocate", "conf:2: a second YAML document starts here"),
-        ("actions: allocate\ntiers: gang", 'conf:2: tiers: needs a list, got the text "gang"'),
-        ("actions: allocate\ntiers: [gang]", 'conf:2: a tier: needs a mapping, got the text "gang"'),
+        ("actions: allocate\ntiers: gang", 'conf:2: tiers: needs a list, got the string "gang"'),
+        ("actions: allocate\ntiers: [gang]", 'conf:2: a tier: needs a mapping, got the string "gang"'),
         ("actions: allocate\ntiers:\n- plugin: []", 'conf:3: unknown key "plugin"; did you mean "plugins"?'),
         ("actions: allocate\ntiers:\n- plugins:\n  - gang", "conf:4: a plugin: needs a mapping"),
         (
@@ -136,7 +136,7 @@ ONE_PLUGIN = "actions: allocate\ntiers:\n- plugins:\n  - name: "
         ),
         (
             ONE_PLUGIN + "gang\n    enableJobOrder: 'yes'",
-            "conf:5: plugin gang: enableJobOrder: needs true or false",
+            "conf:5: plugin gang: enableJobOrder: needs a boolean",
         ),
         (ONE_PLUGIN + "gang\n    arguments: {a: 1}", 'conf:5: plugin gang: unknown argument "a"'),
         (
@@ -149,7 +149,7 @@ ONE_PLUGIN = "actions: allocate\ntiers:\n- plugins:\n  - name: "
         ),
         (
             ONE_PLUGIN + "binpack\n    arguments:\n      binpack.weight: '1'",
-            "conf:6: plugin binpack: binpack.weight: needs a whole number",
+            "conf:6: plugin binpack: binpack.weight: needs an integer",
         ),
         (
             "actions: allocate\nconfigurations:\n- name: alocate",
@@ -159,7 +159,7 @@ ONE_PLUGIN = "actions: allocate\ntiers:\n- plugins:\n  - name: "
             "actions: allocate\nconfigurations:\n- name: allocate\n  arguments: {cache: true}",
             'conf:4: action allocate: unknown argument "cache"',
         ),
-        ("actions: allocate\nmetrics: {type: []}", "conf:2: metrics type: needs a text, got a list"),
+        ("actions: allocate\nmetrics: {type: []}", "conf:2: metrics type: needs a string, got a list"),
         ("actions: 'allocate", "conf:1: this is not YAML"),
         ("- allocate", "conf:1: the file: needs a mapping, got a list"),
         ("kind: ConfigMap\ndata: {volcano-scheduler.conf: ''}", "conf:1: this is a whole ConfigMap"),

@@ -35,7 +35,7 @@ class Arguments:
 
 @action("allocate", Arguments)
 def allocate(session: Session) -> None:
-    """Place pending tasks: queue by queue, job by job, gangs all or nothing."""
+    """Place pending tasks by queue and job, gangs all or nothing."""
     if "enqueue" not in session.policy.actions:
         for job in list(session.cluster.waiting):
             session.set_phase(job, names.GROUP_INQUEUE)

@@ -33,13 +33,13 @@ class Arguments:
     redistribution: bool = arg(
         "enableBackFillNonBestEffortPods",
         False,
-        "Also give what gangs hold that did not get ready to jobs of the same queue that can start with it.",
+        "Also reassign what gangs that are not ready hold to jobs of the same queue that can start with it.",
     )
 
 
 @action("backfill", Arguments)
 def backfill(session: Session) -> None:
-    """Place best-effort tasks one by one, on any node that admits them; then, if asked to, redistribute."""
+    """Place best-effort tasks one by one; optionally reassign capacity of gangs that are not ready."""
     nominated: dict[Task, Node] = {}
     unparked = session.waits.unparked(session)  # parked jobs have no best-effort tasks
     candidates = [job for job in unparked if _takes_part(session, job, nominated)]

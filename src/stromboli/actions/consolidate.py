@@ -22,7 +22,7 @@ RETRY_AFTER = 60.0
 
 @action("consolidate", ConsolidationOptions, evicts_by="unified_evictable")
 def consolidate(session: Session) -> None:
-    """For each starving gang: the cheapest moves of other jobs with which it fits, all of them or none."""
+    """Move other jobs to other nodes so that a starving gang fits, at the lowest cost, all or nothing."""
     options: ConsolidationOptions = session.arguments("consolidate")
     starving = [job for job in starving_jobs(session) if _may_benefit(session, job, options)]
     if not starving and not session.cluster.memory.get(MEMORY):

@@ -38,7 +38,7 @@ class Arguments:
 
 @action("enqueue", Arguments)
 def enqueue(session: Session) -> None:
-    """Admit waiting jobs: one job per turn of its queue; a refused one does not hold up the next."""
+    """Admit pending jobs, one per turn of its queue; a rejected job does not block the next one."""
     arguments: Arguments = session.arguments("enqueue")
     urgent = None
     if arguments.reserves_minimum and session.cluster.waiting:

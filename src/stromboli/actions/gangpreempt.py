@@ -13,7 +13,7 @@ from stromboli.model.task import Task
 
 @action("gangpreempt", GangEvictionOptions, evicts_by="unified_evictable", preempts=True)
 def gangpreempt(session: Session) -> None:
-    """For each starving gang: evict lesser jobs of its queue, their surplus first, until all of it has a place."""
+    """Evict lower-priority jobs of the same queue, their surplus first, until a whole starving gang fits."""
     options: GangEvictionOptions = session.arguments("gangpreempt")
     candidates = VictimCandidates(
         "unified_evictable",

@@ -16,7 +16,7 @@ from stromboli.model.task import Task
 
 @action("gangreclaim", GangEvictionOptions, evicts_by="unified_evictable")
 def gangreclaim(session: Session) -> None:
-    """For each starving gang: evict what other queues hold, their surplus first, until all of it has a place."""
+    """Evict jobs of other queues, their surplus first, until a whole starving gang fits."""
     options: GangEvictionOptions = session.arguments("gangreclaim")
 
     def may_take_from(task: Task, job: Job) -> bool:

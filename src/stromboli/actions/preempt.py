@@ -48,16 +48,14 @@ class Arguments(EvictionOptions):
     workers: int = arg(
         "topologyAwarePreemptWorkerNum", 16, "Accepted for compatibility; nodes are tried in order."
     )
-    candidate_percentage: int = arg(
-        "minCandidateNodesPercentage", 10, "How many of the nodes to compare, in percent."
-    )
-    min_candidates: int = arg("minCandidateNodesAbsolute", 1, "How many nodes to compare at least.")
-    max_candidates: int = arg("maxCandidateNodesAbsolute", 100, "How many nodes to compare at most.")
+    candidate_percentage: int = arg("minCandidateNodesPercentage", 10, "Percentage of the nodes to compare.")
+    min_candidates: int = arg("minCandidateNodesAbsolute", 1, "Minimum number of nodes to compare.")
+    max_candidates: int = arg("maxCandidateNodesAbsolute", 100, "Maximum number of nodes to compare.")
 
 
 @action("preempt", Arguments, evicts_by="preemptable", preempts=True)
 def preempt(session: Session) -> None:
-    """Per queue: job against job first, then, within each job that starved, task against task."""
+    """Evict lower-priority jobs of the same queue for starving jobs, then lower-priority tasks within a job."""
     arguments: Arguments = session.arguments("preempt")
     may_evict = arguments.may_evict(session)
 

@@ -33,13 +33,13 @@ class Arguments(EvictionOptions):
     same_queue: bool = arg(
         "enableSameQueueReclaim",
         False,
-        "Also take from jobs of the same queue with a strictly lower priority.",
+        "Also evict jobs of the same queue with a strictly lower priority.",
     )
 
 
 @action("reclaim", Arguments, evicts_by="reclaimable")
 def reclaim(session: Session) -> None:
-    """For each starving queue, job by job: evict what other queues hold beyond their share, until the job can start."""
+    """Evict what other queues hold beyond their share, until a starving job can start."""
     arguments: Arguments = session.arguments("reclaim")
     spared: dict[Job, frozenset[Queue]] = {}
     """By job, the queues from which it would only take in turn."""

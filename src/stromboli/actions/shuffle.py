@@ -19,9 +19,9 @@ from stromboli.model.task import Task
 
 @action("shuffle", evicts_by="victim_limits")
 def shuffle(session: Session) -> None:
-    """Evict the running tasks that plugins name, as far as other plugins allow it; gangs are not asked.
+    """Evict the running tasks that plugins select, unless other plugins veto it.
 
-    A native group that may only be disrupted as a whole is evicted if all of it is named.
+    A native group that may only be disrupted as a whole is evicted if all of it is selected.
     """
     if session.rules.has("victim_tasks"):
         for task, chosen_by in _victims(session).items():

@@ -19,17 +19,17 @@ from stromboli.policy.arguments import arg, arg_prefix
 class BinpackArguments:
     """How much each resource counts. A weight below zero counts as 1."""
 
-    weight: int = arg("binpack.weight", 1, "How much the whole score counts; 0 switches it off.")
-    cpu: int = arg("binpack.cpu", 1, "How much cpu counts.", check=at_least(0))
-    memory: int = arg("binpack.memory", 1, "How much memory counts.", check=at_least(0))
-    resources: str = arg("binpack.resources", "", "Other resources that count, separated by commas.")
+    weight: int = arg("binpack.weight", 1, "Weight of the score; 0 disables it.")
+    cpu: int = arg("binpack.cpu", 1, "Weight of cpu.", check=at_least(0))
+    memory: int = arg("binpack.memory", 1, "Weight of memory.", check=at_least(0))
+    resources: str = arg("binpack.resources", "", "Other resources that count, comma-separated.")
     weights: Mapping[str, int] = arg_prefix(
-        "binpack.resources.", 1, "How much one of the other resources counts.", check=at_least(0)
+        "binpack.resources.", 1, "Weight of one of the other resources.", check=at_least(0)
     )
 
 
 class Binpack(Plugin):
-    """Scores a node by how full it would be with the task, over the resources that the task asks for."""
+    """Scores a node by how full it would be with the task, over the requested resources."""
 
     name = "binpack"
     Arguments = BinpackArguments

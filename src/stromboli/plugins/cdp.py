@@ -12,7 +12,7 @@ from stromboli.model.task import Task
 
 
 class Cdp(Plugin):
-    """Cool-down protection: spares running tasks for the time that their pods request after scheduling."""
+    """Cool-down protection: protects running tasks for a time after scheduling that their pods set."""
 
     name = "cdp"
 

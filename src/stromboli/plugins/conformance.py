@@ -13,7 +13,7 @@ _CRITICAL = frozenset({names.SYSTEM_CLUSTER_CRITICAL, names.SYSTEM_NODE_CRITICAL
 
 
 class Conformance(Plugin):
-    """Never names a pod of the system, by namespace or priority class, as a victim."""
+    """Protects system pods, by namespace or priority class, from eviction."""
 
     name = "conformance"
 

@@ -32,7 +32,7 @@ EPSILON = 1e-6
 
 
 class Drf(Plugin):
-    """The job with the smaller dominant share comes first, and may preempt one with a larger share."""
+    """Dominant resource fairness: jobs with a smaller share come first and may preempt those with a larger one."""
 
     name = "drf"
 

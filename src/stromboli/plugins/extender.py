@@ -188,34 +188,32 @@ _HELD = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING, Status.BOUND, Statu
 class ExtenderArguments:
     """The address of the server, the path of each request below it, and whether failures are ignored."""
 
-    url: str = arg("extender.urlPrefix", "", "The address of the server.")
-    timeout: str = arg(
-        "extender.httpTimeout", "1s", "How long to wait for an answer; no duration counts as 1s."
-    )
-    ignorable: bool = arg(
-        "extender.ignorable", False, "Whether to go on as if it had not been asked when it fails."
-    )
+    url: str = arg("extender.urlPrefix", "", "URL of the server.")
+    timeout: str = arg("extender.httpTimeout", "1s", "Timeout of a call; an invalid duration counts as 1s.")
+    ignorable: bool = arg("extender.ignorable", False, "Whether failed calls are ignored.")
     managed: tuple[str, ...] = arg(
         "extender.managedResources",
         (),
-        "Only tasks with a container that names one of these are asked about.",
+        "Only tasks with a container that requests one of these resources are sent.",
     )
-    open: str = arg("extender.onSessionOpenVerb", "", "Told of the whole cluster when a cycle begins.")
-    close: str = arg("extender.onSessionCloseVerb", "", "Told when a cycle ends.")
-    predicate: str = arg("extender.predicateVerb", "", "Whether a node can take a task.")
-    prioritize: str = arg("extender.prioritizeVerb", "", "How good each node is for a task.")
-    preemptable: str = arg("extender.preemptableVerb", "", "Which tasks may make room within a queue.")
-    reclaimable: str = arg("extender.reclaimableVerb", "", "Which tasks may make room for another queue.")
-    overused: str = arg("extender.queueOverusedVerb", "", "Whether a queue has had its share.")
-    enqueueable: str = arg("extender.jobEnqueueableVerb", "", "Whether a waiting job may be let in.")
-    enqueued: str = arg("extender.jobEnqueuedVerb", "", "Told when a job was let in.")
-    ready: str = arg("extender.jobReadyVerb", "", "Whether a job may start with what it has.")
-    allocate: str = arg("extender.allocateFuncVerb", "", "Told when a task is given room; may refuse.")
-    deallocate: str = arg("extender.deallocateFuncVerb", "", "Told when a task loses its room; may refuse.")
+    open: str = arg("extender.onSessionOpenVerb", "", "Receives the whole cluster when a cycle starts.")
+    close: str = arg("extender.onSessionCloseVerb", "", "Called when a cycle ends.")
+    predicate: str = arg("extender.predicateVerb", "", "Filters a node for a task.")
+    prioritize: str = arg("extender.prioritizeVerb", "", "Scores nodes for a task.")
+    preemptable: str = arg("extender.preemptableVerb", "", "Selects victims within a queue.")
+    reclaimable: str = arg("extender.reclaimableVerb", "", "Selects victims for another queue.")
+    overused: str = arg("extender.queueOverusedVerb", "", "Whether a queue has used up its share.")
+    enqueueable: str = arg("extender.jobEnqueueableVerb", "", "Whether a pending job may be admitted.")
+    enqueued: str = arg("extender.jobEnqueuedVerb", "", "Called when a job was admitted.")
+    ready: str = arg("extender.jobReadyVerb", "", "Whether a job may start with its allocated tasks.")
+    allocate: str = arg(
+        "extender.allocateFuncVerb", "", "Called when a task is assigned to a node; may refuse."
+    )
+    deallocate: str = arg("extender.deallocateFuncVerb", "", "Called when a task loses its node; may refuse.")
 
 
 class Extender(Plugin):
-    """Asks a server of yours; what it answers counts like the opinion of any plugin, and is never trusted blindly."""
+    """Calls your HTTP server, whose validated responses count like those of a plugin."""
 
     name = "extender"
     Arguments = ExtenderArguments

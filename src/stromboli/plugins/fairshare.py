@@ -141,28 +141,29 @@ class FairshareArguments:
     half_life: str = arg(
         "halfLife",
         "24h",
-        "How long until half of a usage is forgotten.",
+        "Half-life of past usage.",
         check=duration_like("24h", above_zero=True),
     )
     look_ahead: str = arg(
         "lookAhead",
         "1h",
-        "What a user holds now counts as if it were kept for so long; 0s counts the past alone.",
+        "Current usage counts as if it lasted this long; 0s: only past usage counts.",
         check=duration_like("1h30m"),
     )
     weights: Mapping[str, float] = arg_map(
-        "weights", {}, "How much more than others a user may have; 1 unless given.", check=_not_weights
+        "weights", {}, "Weights of users' shares; 1 by default.", check=_not_weights
     )
-    between_queues: bool = arg(
-        "betweenQueues", False, "Whether queues, too, come in the order of their usage, by their weights."
-    )
+    between_queues: bool = arg("betweenQueues", False, "Whether queues are also ordered by usage and weight.")
     save_every: str = arg(
-        "saveEvery", "1m", "How often at most a queue's annotation is written.", check=duration_like("1h30m")
+        "saveEvery",
+        "1m",
+        "Minimum interval between two writes of a queue's annotation.",
+        check=duration_like("1h30m"),
     )
 
 
 class Fairshare(Plugin):
-    """The job whose user had less of the queue lately comes first; what was long ago is forgotten by halves."""
+    """Orders jobs by their users' recent usage of the queue, which decays with a half-life."""
 
     name = "fairshare"
     Arguments = FairshareArguments

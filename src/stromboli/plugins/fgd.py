@@ -58,31 +58,30 @@ def _covers(value: float) -> str | None:
 class FgdArguments:
     """The typical tasks, and how the score is derived from the fragmentation."""
 
-    weight: int = arg("fgd.weight", 1, "How much the score counts; 0 switches it off.", check=at_least(0))
+    weight: int = arg("fgd.weight", 1, "Weight of the score; 0 disables it.", check=at_least(0))
     tasks: tuple[Mapping[str, object], ...] = arg(
         "fgd.tasks",
         (),
-        "The tasks of the workload: maps of `cpu` (a quantity), `gpus`, `gpuMilli` (of each GPU, 1000 unless given), "
-        "`models` (a list; none: any) and `count` (how many there are, 1 unless given). "
-        "Without them, the tasks that jobs run and have pending are counted.",
+        "The tasks of the workload: maps of `cpu` (a quantity), `gpus`, `gpuMilli` (of each GPU, 1000 by default), "
+        "`models` (a list; any by default) and `count` (1 by default). "
+        "Default: the running and pending tasks of the cluster.",
     )
     covered: float = arg(
         "fgd.covered",
         COVERED,
-        "The part of all tasks that the typical ones cover, the most frequent first.",
+        "Fraction of all tasks that the typical ones cover, the most frequent first.",
         check=_covers,
     )
     recount: float = arg(
         "fgd.recountSeconds",
         3600.0,
-        "Count tasks again after so many seconds, or once their number has changed by a tenth.",
+        "Count tasks again after this many seconds, or once their number has changed by a tenth.",
         check=at_least(1),
     )
     best_fit: float = arg(
         "fgd.bestFit",
         0.02,
-        "How much a point of best fit counts beside a point of fragmentation, so that it decides "
-        "between nodes that are nearly equal.",
+        "Weight of best fit relative to fragmentation, to choose among nearly equal nodes.",
         check=at_least(0),
     )
     published: bool = arg(
@@ -91,7 +90,7 @@ class FgdArguments:
         "Score as in the paper: whole points, without best fit, ties to the oldest node.",
     )
     resource: str = arg(
-        "fgd.resource", names.NVIDIA_GPU, "The resource of whole GPUs, on nodes that do not share cards out."
+        "fgd.resource", names.NVIDIA_GPU, "Resource of whole GPUs, on nodes without shared cards."
     )
 
     def __post_init__(self) -> None:
@@ -148,7 +147,7 @@ MAX_SCORES = 512
 
 
 class Fgd(Plugin):
-    """Prefers the node, and its GPU, where a task leaves the fewest free GPUs that typical tasks cannot use."""
+    """Prefers the node and GPU where a task leaves the fewest free GPUs that typical tasks cannot use."""
 
     name = "fgd"
     Arguments = FgdArguments

@@ -35,8 +35,8 @@ _NO_GROUPS = NodeGroupAffinity()
 class NodeGroupArguments:
     """How nodes without a group and the order of preferred groups are handled."""
 
-    strict: bool = arg("strict", True, "Whether a queue without affinity may use no node at all.")
-    ordered: bool = arg("enablePreferredOrder", False, "Whether the first preferred group is the best one.")
+    strict: bool = arg("strict", True, "Whether a queue without affinity may use no nodes.")
+    ordered: bool = arg("enablePreferredOrder", False, "Whether the first preferred group scores highest.")
 
 
 Limits = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
@@ -80,7 +80,7 @@ class GroupMembership(NamedTuple):
 
 
 class NodeGroup(Plugin):
-    """Keeps a queue's tasks on nodes of its groups; counts what each queue with limits holds in each group."""
+    """Restricts a queue's tasks to its groups of nodes and limits what the queue holds in each group."""
 
     name = "nodegroup"
     honours = frozenset({NODE_GROUPS.name, PREFERRED_NODE_GROUPS.name})

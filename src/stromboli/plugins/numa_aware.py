@@ -247,11 +247,11 @@ def _can_serve(counts: Mapping[int, int], numbers: list[int], size: int, request
 class NumaArguments:
     """How much the score counts."""
 
-    weight: int = arg("weight", 1, "How much it counts that a pod's CPUs come from few NUMA nodes.")
+    weight: int = arg("weight", 1, "Weight of the preference for few NUMA nodes.")
 
 
 class NumaAware(Plugin):
-    """Gives Guaranteed pods CPUs of as few NUMA nodes as possible, on nodes that have a Numatopology."""
+    """Assigns Guaranteed pods CPUs of as few NUMA nodes as possible, on nodes with a Numatopology."""
 
     name = "numa-aware"
     honours = frozenset({NUMA_POLICY.name, PREFERRED_NUMA_POLICY.name})

@@ -24,13 +24,13 @@ class OvercommitArguments:
     factor: float = arg(
         "overcommit-factor",
         1.2,
-        "How many times what the nodes offer may be let in.",
+        "Factor of the cluster's capacity that may be admitted.",
         check=at_least(1),
     )
 
 
 class Overcommit(Plugin):
-    """Counts what was let in and does not run yet against what is free, cluster-wide."""
+    """Limits the admitted jobs by the capacity of the whole cluster times a factor."""
 
     name = "overcommit"
     guards_room = True

@@ -16,7 +16,7 @@ _EMPTY_SELECTOR = LabelSelector()
 
 
 class Pdb(Plugin):
-    """Spares victims whose PodDisruptionBudget allows no further disruption; names none itself."""
+    """Protects pods whose PodDisruptionBudget allows no further disruption."""
 
     name = "pdb"
 

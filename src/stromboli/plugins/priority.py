@@ -11,7 +11,7 @@ from stromboli.model.task import Task
 
 
 class Priority(Plugin):
-    """Orders jobs and tasks by priority; only lower priorities make room for higher ones."""
+    """Orders jobs and tasks by priority; only lower priorities are evicted for higher ones."""
 
     name = "priority"
     orders_jobs_by_priority = True

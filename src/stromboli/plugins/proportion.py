@@ -58,7 +58,7 @@ class Share:
 
 
 class Proportion(Plugin):
-    """Deserved shares by weight, filled like water: what one queue does not need flows on to the others."""
+    """Divides the cluster among queues by weight and redistributes what a queue does not need."""
 
     name = "proportion"
     limits_queues = True

@@ -24,7 +24,7 @@ MEASURED_PERIOD = "10m"
 """The only period over which measurements are averaged."""
 DIMS = ((names.CPU, CPU, VIEW_CPU), (names.MEMORY, MEMORY, VIEW_MEMORY))
 INTERVAL = 300.0
-NO_EFFECT = "Accepted; has no effect, as in Volcano."
+NO_EFFECT = "Accepted without effect, as in Volcano."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class LowNodeUtilization:
     """When a node counts as idle and when as busy."""
 
     thresholds: Mapping[str, int] = arg_map(
-        "thresholds", {}, "Below all of these percentages (`cpu`, `memory`; 100 unless given) a node is idle."
+        "thresholds", {}, "A node below all of these percentages (`cpu`, `memory`; 100 by default) is idle."
     )
     targets: Mapping[str, int] = arg_map(
         "targetThresholds",
         {},
-        "Above any of these percentages a node is busy, and pods leave it until below.",
+        "A node above any of these percentages is busy; its pods are evicted until it is below.",
     )
     node_fit: Any = arg("nodeFit", None, NO_EFFECT)
     number_of_nodes: Any = arg("numberOfNodes", None, NO_EFFECT)
@@ -53,24 +53,24 @@ class Strategy:
     name: str = arg(
         "name",
         "",
-        "`lowNodeUtilization`; there is no other.",
+        "`lowNodeUtilization`, the only strategy.",
         check=lambda name: None if name == LOW_NODE_UTILIZATION else f"must be {LOW_NODE_UTILIZATION}",
     )
-    params: LowNodeUtilization = arg_map("params", LowNodeUtilization(), "Its terms.")
+    params: LowNodeUtilization = arg_map("params", LowNodeUtilization(), "Parameters of the strategy.")
 
 
 @dataclass(frozen=True, slots=True)
 class ReschedulingArguments:
     """How often somebody may be moved, and why."""
 
-    interval: str = arg("interval", "5m", "How often to look; what is no duration counts as 5m.")
+    interval: str = arg("interval", "5m", "Interval between evaluations; an invalid duration counts as 5m.")
     period: str = arg(
         "metricsPeriod",
         "5m",
-        "What measurements are averaged over; only `10m` exists, anything else moves nobody.",
+        "Averaging period of measurements; only `10m` exists, with any other no pod is evicted.",
     )
     strategies: tuple[Strategy, ...] = arg(
-        "strategies", (), "Who moves: `lowNodeUtilization` unless given; an unknown name is ignored."
+        "strategies", (), "Eviction strategies; `lowNodeUtilization` by default, unknown names are ignored."
     )
 
 
@@ -84,7 +84,7 @@ class NodeLoad:
 
 
 class Rescheduling(Plugin):
-    """Names pods on busy nodes as victims for shuffle, as many as idle nodes have room for."""
+    """Selects pods on busy nodes for eviction by shuffle, as many as fit on idle nodes."""
 
     name = "rescheduling"
     Arguments = ReschedulingArguments

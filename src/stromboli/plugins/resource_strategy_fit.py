@@ -38,7 +38,7 @@ class Strategy:
     weight: int = arg(
         "weight",
         1,
-        "How much this resource counts.",
+        "Weight of this resource.",
         check=lambda weight: None if weight > 0 else "must be above zero",
     )
 
@@ -47,11 +47,11 @@ class Strategy:
 class ScarceResources:
     """Scarce resource avoidance: tasks that do not need them prefer nodes without."""
 
-    enable: bool = arg("enable", False, "Whether scarce resources are avoided.")
-    resources: str = arg("resources", "", "The scarce resources, separated by commas.")
-    weight: int = arg("weight", 0, "How much this score counts; 0 switches it off.")
+    enable: bool = arg("enable", False, "Whether tasks avoid scarce resources that they do not request.")
+    resources: str = arg("resources", "", "The scarce resources, comma-separated.")
+    weight: int = arg("weight", 0, "Weight of this score; 0 disables it.")
     resource_weight: Mapping[str, int] = arg_map(
-        "resourceWeight", {}, "How much each resource counts, 1 unless given; below zero counts as 1."
+        "resourceWeight", {}, "Weight of each resource; 1 by default and for negative values."
     )
 
 
@@ -59,12 +59,12 @@ class ScarceResources:
 class Proportional:
     """Cpu and memory that stay free for each free unit of a resource."""
 
-    enable: bool = arg("enable", False, "Whether cpu and memory are kept free.")
-    resources: str = arg("resources", "", "The resources that cpu and memory are kept for.")
+    enable: bool = arg("enable", False, "Whether cpu and memory are reserved.")
+    resources: str = arg("resources", "", "Resources for which cpu and memory are reserved.")
     resource_proportion: Mapping[str, float] = arg_map(
         "resourceProportion",
         {},
-        "Cores (`<resource>.cpu`) and GB (`<resource>.memory`) per unit, 1 unless given; below zero counts as 1.",
+        "Cores (`<resource>.cpu`) and GB (`<resource>.memory`) per unit; 1 by default and for negative values.",
     )
 
 
@@ -75,18 +75,20 @@ class StrategyFitArguments:
     weight: int = arg(
         "resourceStrategyFitWeight",
         10,
-        "How much packing and spreading counts; 0 switches it off.",
+        "Weight of packing and spreading; 0 disables it.",
         check=at_least(0),
     )
     resources: Mapping[str, Strategy] = arg_map(
-        "resources", {}, "The strategy of each resource; a name may end in one * for all that begin like it."
+        "resources", {}, "Strategy of each resource; a name may end in * to match a prefix."
     )
     sra: ScarceResources = arg_map("sra", ScarceResources(), "Scarce resource avoidance.")
-    proportional: Proportional = arg_map("proportional", Proportional(), "Cpu and memory kept free.")
+    proportional: Proportional = arg_map(
+        "proportional", Proportional(), "Cpu and memory reserved for devices."
+    )
 
 
 class ResourceStrategyFit(Plugin):
-    """Scores nodes by a strategy per resource; may keep cpu and memory beside free devices."""
+    """Scores nodes by a strategy per resource; may reserve cpu and memory for free devices."""
 
     name = "resource-strategy-fit"
     honours = frozenset({RESOURCE_STRATEGY.name})

@@ -18,7 +18,7 @@ from stromboli.model.remedy import Why
 
 
 class ResourceQuotas(Plugin):
-    """Counts what was let in this cycle on top of what each quota says is used; scopes play no part."""
+    """Limits the jobs admitted to a namespace by its ResourceQuotas, without their scopes."""
 
     name = "resourcequota"
 

@@ -25,13 +25,13 @@ class SlaArguments:
     waiting_time: str = arg(
         "sla-waiting-time",
         "",
-        "How long a job may wait unless its PodGroup says otherwise, such as 1h30m.",
+        "Maximum waiting time of jobs without the annotation, such as 1h30m.",
         check=duration_like("1h30m", above_zero=True),
     )
 
 
 class Sla(Plugin):
-    """Orders jobs by deadline and speaks for those that are past it."""
+    """Orders jobs by deadline and admits those that are past it."""
 
     # quirk: spec 03 12: it cannot overrule a plugin of the same or an earlier tier that objects.
 

@@ -303,11 +303,11 @@ REMEDY = "the job is placed as if it had no task-topology annotations: correct t
 class TaskTopologyArguments:
     """How much the score counts."""
 
-    weight: int = arg("task-topology.weight", 1, "How much it counts that roles are together or apart.")
+    weight: int = arg("task-topology.weight", 1, "Weight of the score.")
 
 
 class TaskTopology(Plugin):
-    """Keeps roles of a job on one node or apart, as the annotations of its PodGroup say."""
+    """Places roles of a job on one node or apart, by annotations of its PodGroup."""
 
     name = "task-topology"
     honours = frozenset({TASK_TOPOLOGY.name})

@@ -44,16 +44,16 @@ class TdmArguments:
     zones: Mapping[str, str] = arg_prefix(
         "tdm.revocable-zone.",
         "",
-        "The hours in which a revocable zone is open, such as 09:00-17:30; without any it is closed.",
+        "Hours in which a revocable zone is open, such as 09:00-17:30; closed by default.",
         check=_no_hours,
     )
     evict_period: str = arg(
-        "tdm.evict.period", _PERIOD, "How long to wait between two rounds of evictions.", check=_no_duration
+        "tdm.evict.period", _PERIOD, "Interval between two rounds of evictions.", check=_no_duration
     )
 
 
 class Tdm(Plugin):
-    """Lets preemptable tasks onto revocable nodes in the hours of their zone, and off again after."""
+    """Lets preemptable tasks use revocable nodes during the hours of their zone."""
 
     name = "tdm"
     honours = frozenset({REVOCABLE_ZONE.name})

@@ -72,31 +72,37 @@ class EstimatorArguments:
     """The fraction of its request that a pod is expected to use."""
 
     request_ratio: float = arg(
-        "request_ratio", 0.7, "How much of its request a pod is expected to use.", check=between(0, 1)
+        "request_ratio", 0.7, "Fraction of its request that a pod is expected to use.", check=between(0, 1)
     )
     burst_ratio: float = arg(
-        "burst_ratio", 0.0, "How much of what its limit allows above its request.", check=between(0, 1)
+        "burst_ratio",
+        0.0,
+        "Expected fraction of the difference between its limit and its request.",
+        check=between(0, 1),
     )
     risk_threshold: float = arg(
         "risk_threshold",
         0.6,
-        "How full a node is when pods on it are expected to use more.",
+        "Utilization of a node above which pods are expected to use more.",
         check=between(0, 1),
     )
     risk_factor: float = arg(
         "risk_factor",
         1.2,
-        "How many times more, then.",
+        "Factor of the estimate above `risk_threshold`.",
         check=at_least(1),
     )
     best_effort_cpu: int | str = arg(
         "be_cpu",
         "250m",
-        "What a pod without requests is expected to use: milli-CPU, or a quantity.",
+        "Expected CPU usage of a pod without requests: milli-CPU, or a quantity.",
         check=_amount,
     )
     best_effort_memory: int | str = arg(
-        "be_mem", "200Mi", "The same for memory: MiB, or a quantity.", check=_amount
+        "be_mem",
+        "200Mi",
+        "Expected memory usage of a pod without requests: MiB, or a quantity.",
+        check=_amount,
     )
 
 
@@ -168,25 +174,25 @@ _UNMEASURED = (Status.ALLOCATED, Status.BINDING, Status.BOUND)
 class Thresholds:
     """The maximum load of a node that accepts pods, in percent."""
 
-    cpu: int = arg("cpu", 80, "Nodes that use more of their cpu take no pods.", check=between(0, 100))
-    memory: int = arg("mem", 80, "Nodes that use more of their memory take no pods.", check=between(0, 100))
+    cpu: int = arg("cpu", 80, "Nodes that use more of their cpu accept no pods.", check=between(0, 100))
+    memory: int = arg("mem", 80, "Nodes that use more of their memory accept no pods.", check=between(0, 100))
 
 
 @dataclass(frozen=True, slots=True)
 class UsageArguments:
     """The weight of measured load, and the expected load of pods that are too new to be measured."""
 
-    weight: int = arg("usage.weight", 5, "How much the whole score counts.", check=at_least(0))
-    cpu: int = arg("cpu.weight", 1, "How much cpu counts.", check=at_least(0))
-    memory: int = arg("memory.weight", 1, "How much memory counts.", check=at_least(0))
-    thresholds: Thresholds = arg_map("thresholds", Thresholds(), "How busy a node may be.")
+    weight: int = arg("usage.weight", 5, "Weight of the score.", check=at_least(0))
+    cpu: int = arg("cpu.weight", 1, "Weight of cpu.", check=at_least(0))
+    memory: int = arg("memory.weight", 1, "Weight of memory.", check=at_least(0))
+    thresholds: Thresholds = arg_map("thresholds", Thresholds(), "Maximum usage of nodes, in percent.")
     estimator: EstimatorArguments = arg_map(
-        "estimator", EstimatorArguments(), "What a new pod is expected to use."
+        "estimator", EstimatorArguments(), "Estimate of a new pod's usage."
     )
 
 
 class Usage(Plugin):
-    """Keeps pods away from busy nodes and prefers idle ones, by what was measured and what is on its way there."""
+    """Excludes busy nodes and prefers idle ones, by measured usage and an estimate for new pods."""
 
     name = "usage"
     Arguments = UsageArguments

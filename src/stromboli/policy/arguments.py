@@ -6,8 +6,8 @@
         resources: Mapping[str, int] = arg_prefix("binpack.resources.", 1, "Weight of one more resource.")
 
 An unknown key or a wrong type is a problem with its line. A value that fails its check is a warning. Both keep the
-default. Types are converted by Volcano's rules: a whole number from a YAML integer only, a number from any finite
-number, true or false also from a text that Go accepts as a bool, text from text only.
+default. Types are converted by Volcano's rules: an integer from a YAML integer only, a number from any finite
+number, a boolean also from a string that Go accepts as a bool, a string from strings only.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ _GO_BOOLS = dict.fromkeys(["1", "t", "T", "TRUE", "true", "True"], True) | dict.
 
 
 def to_bool(value: object) -> Any:
-    """A bool, or a text in Go's bool syntax."""
+    """A boolean, or a string in Go's bool syntax."""
     if isinstance(value, bool):
         return value
     return _GO_BOOLS.get(value, WRONG) if isinstance(value, str) else WRONG
@@ -57,15 +57,15 @@ def to_float(value: object) -> Any:
 
 
 def to_text(value: object) -> Any:
-    """A text: a number must be quoted to be one."""
+    """A string: a number must be quoted to be one."""
     return value if isinstance(value, str) else WRONG
 
 
 SCALARS: dict[Any, tuple[Callable[[object], Any], str]] = {
-    bool: (to_bool, "true or false"),
-    int: (to_int, "a whole number"),
+    bool: (to_bool, "a boolean"),
+    int: (to_int, "an integer"),
     float: (to_float, "a number"),
-    str: (to_text, "a text"),
+    str: (to_text, "a string"),
     type(None): (lambda value: None if value is None else WRONG, "nothing"),
 }
 
@@ -108,10 +108,16 @@ def type_name(hint: Any) -> str:
     if typing.get_origin(hint) is Literal:
         return "one of " + ", ".join(quoted(choice) for choice in inner)
     if is_mapping(hint):
-        return f"a mapping of names to {type_name(inner[1])}"
+        return f"a mapping of names to {_plural(inner[1])}"
     if is_list(hint):
-        return f"a list of {type_name(inner[0])}"
+        return f"a list of {_plural(inner[0])}"
     return "anything" if hint in (Any, object) else "a mapping"
+
+
+def _plural(hint: Any) -> str:
+    """The type of the elements of a collection, for messages."""
+    article, _, noun = type_name(hint).partition(" ")
+    return f"{noun}s" if article in ("a", "an") and " " not in noun else type_name(hint)
 
 
 def kind_of(value: object) -> str:
@@ -121,7 +127,7 @@ def kind_of(value: object) -> str:
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
     if isinstance(value, str):
-        return f"the text {quoted(value)}"
+        return f"the string {quoted(value)}"
     return str(value).lower() if isinstance(value, bool) else quoted(value)
 
 

@@ -85,7 +85,7 @@ class PolicyReader:
     def read_actions(self, node: Node) -> None:
         """A comma-separated list of names, in the order of execution."""
         if not isinstance(node.value, str | None):
-            return self.fatal(node, f'actions: needs a text such as "enqueue, allocate", got {_got(node)}')
+            return self.fatal(node, f'actions: needs a string such as "enqueue, allocate", got {_got(node)}')
         names = []
         for raw in (node.value or "").split(","):
             name = raw.strip()
@@ -133,7 +133,7 @@ class PolicyReader:
             if key not in METRICS:
                 self.wrong(entry, f"unknown metrics key {quoted(key)}{suggestion(key, METRICS)}")
             if isinstance(entry.value, dict | list | None):
-                self.wrong(entry, f"metrics {key}: needs a text, got {_got(entry)}")
+                self.wrong(entry, f"metrics {key}: needs a string, got {_got(entry)}")
             else:
                 text = str(entry.value)
                 self.metrics[key] = text.lower() if isinstance(entry.value, bool) else text
@@ -184,7 +184,7 @@ class PolicyReader:
             elif isinstance(node.value, bool):
                 switches[key] = node.value
             elif node.value is not None:
-                self.wrong(node, f"plugin {name}: {key}: needs true or false, got {_got(node)}")
+                self.wrong(node, f"plugin {name}: {key}: needs a boolean, got {_got(node)}")
         return switches
 
     def meant(self, name: str, key: str) -> str:

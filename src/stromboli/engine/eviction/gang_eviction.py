@@ -65,7 +65,7 @@ class GangEvictionOptions(EvictionOptions):
     max_domains: int = arg(
         "maxDomains",
         DEFAULT_MAX_DOMAINS,
-        "How many domains to try; 0 or less: 8. With `fewestVictims`, those that could never have the capacity do not "
+        "Maximum number of domains to try; 0 or less: 8. With `fewestVictims`, those that could never fit do not "
         "count.",
     )
     allow_whole_bundle: bool = arg(
@@ -74,7 +74,7 @@ class GangEvictionOptions(EvictionOptions):
     only_topology_jobs: bool = arg(
         "onlyTopologyJobs",
         False,
-        "Evict only for jobs that ask for a network topology, beside preempt, which leaves them out.",
+        "Evict only for jobs with a network topology, which preempt leaves out.",
     )
 
     def serves(self, job: Job) -> bool:

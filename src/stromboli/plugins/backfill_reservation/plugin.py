@@ -61,28 +61,27 @@ class BackfillArguments:
     mode: Literal["easy", "conservative", "none"] = arg(
         "mode",
         "easy",
-        "`easy`: the first job that waits for room is promised a start, and others start before it if they do not "
-        "delay that; `conservative`: every job is promised a start; `none`: nobody starts before the first.",
+        "`easy`: the first job that lacks capacity is promised a start, and others start before it if they do not "
+        "delay it; `conservative`: every job is promised a start; `none`: no job starts before the first.",
     )
     depth: int = arg(
         "depth",
         10_000,
-        "With `conservative`: how many jobs are promised a start at a time; others start if they delay none of them.",
+        "With `conservative`: maximum number of promised starts; other jobs start if they delay none of them.",
         check=between(1, 1_000_000),
     )
     reserve_after: str = arg(
         "reserveAfter",
         "",
-        "With `easy`: how long the first job waits, such as 6h, until nodes are reserved for it although pods without "
-        "a time limit run there; these are then expected to run as long again as they have run. From then on jobs of "
-        "a higher priority in other queues do not go before it. Unless given, "
-        "nothing is reserved where pods without a time limit would have to end.",
+        "With `easy`: waiting time of the first job, such as 6h, after which nodes with pods without a time limit are "
+        "reserved for it; these pods are expected to run as long again as they have run. From then on jobs of a "
+        "higher priority in other queues do not precede it. Default: such nodes are not reserved.",
         check=duration_like("6h", above_zero=True),
     )
 
 
 class BackfillReservation(Plugin):
-    """The first job that waits for room is promised a start; jobs after it start now if they do not delay it."""
+    """Promises the first job that lacks capacity a start; later jobs start now if they do not delay it."""
 
     name = "backfill-reservation"
     Arguments = BackfillArguments

@@ -84,7 +84,7 @@ class CapacityArguments:
 
 
 class Capacity(Plugin):
-    """Queues with explicit shares: `deserved` is theirs, `capability` their limit, `guarantee` kept free for them.
+    """Queues with explicit shares: `deserved` is the share, `capability` the limit, `guarantee` is reserved.
 
     A queue may use more than it deserves as long as nobody else needs it; then it is taken from, down to what it
     deserves. The queue with the smaller share of what it deserves comes first; one that deserves nothing comes last

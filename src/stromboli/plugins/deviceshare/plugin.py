@@ -72,7 +72,7 @@ MAX_FITS = 256
 
 
 class DeviceShare(Plugin):
-    """Shares out parts of GPUs and NPUs, card by card."""
+    """Assigns parts of GPUs and NPUs, card by card."""
 
     name = "deviceshare"
     honours = frozenset({DEVICE_SHARING.name})

@@ -15,15 +15,15 @@ class ShareArguments:
     """The shared cards, how they are chosen, and where their configuration is."""
 
     gpu_sharing: bool = arg(
-        "deviceshare.GPUSharingEnable", False, "Share out memory of GPUs (`volcano.sh/gpu-memory`)."
+        "deviceshare.GPUSharingEnable", False, "Assign memory of GPUs (`volcano.sh/gpu-memory`)."
     )
     gpu_number: bool = arg(
-        "deviceshare.GPUNumberEnable", False, "Give out whole GPUs by number (`volcano.sh/gpu-number`)."
+        "deviceshare.GPUNumberEnable", False, "Assign whole GPUs by number (`volcano.sh/gpu-number`)."
     )
     vgpu: bool = arg(
         "deviceshare.VGPUEnable",
         False,
-        "Share out GPUs by memory, cores and MIG slots (`volcano.sh/vgpu-*`).",
+        "Assign parts of GPUs by memory, cores and MIG slots (`volcano.sh/vgpu-*`).",
     )
     mind_cluster: bool = arg(
         "deviceshare.AscendMindClusterVNPUEnable",
@@ -34,30 +34,32 @@ class ShareArguments:
     npus: bool = arg(
         "deviceshare.AscendHAMiVNPUEnable",
         False,
-        "Share out Ascend NPUs as HAMi's device plugin registers them.",
+        "Assign parts of Ascend NPUs that HAMi's device plugin registers.",
     )
     node_lock: bool = arg(
         "deviceshare.NodeLockEnable",
         False,
-        "Lock a node before its cards are given out, until its device plugin has served the pod: a pod at a time.",
+        "Lock a node before its cards are assigned, until its device plugin has served the pod: one pod at a time.",
     )
     policy: str = arg(
         "deviceshare.SchedulePolicy",
         "",
-        "Which cards to take first: `binpack` the fullest, `spread` the emptiest, any other the last ones.",
+        "Which cards to take first: `binpack` the fullest, `spread` the emptiest, any other value the last ones.",
     )
     weight: int = arg(
         "deviceshare.ScheduleWeight",
         0,
-        "What the policy weighs in the choice of the node; 0: it does not. "
+        "Weight of the policy in the score of nodes; 0 disables it. "
         "As in Volcano, `spread` chooses among the GPUs of a node only.",
     )
     config_name: str = arg(
         "deviceshare.KnownGeometriesCMName",
         "volcano-vgpu-device-config",
-        "The ConfigMap with `device-config.yaml`: names of resources, MIG geometries, models of NPUs.",
+        "ConfigMap with `device-config.yaml`: names of resources, MIG geometries, models of NPUs.",
     )
-    config_namespace: str = arg("deviceshare.KnownGeometriesCMNamespace", "kube-system", "Its namespace.")
+    config_namespace: str = arg(
+        "deviceshare.KnownGeometriesCMNamespace", "kube-system", "Namespace of this ConfigMap."
+    )
     exclusive_rules: tuple[Mapping[str, object], ...] = arg(
         "deviceshare.GPUExclusiveRules",
         (),

@@ -48,57 +48,56 @@ def _sizes(sizes: Sequence[int]) -> str | None:
 class TopologyArguments:
     """The weight of closeness, and how the utilization of HyperNodes is measured. A negative weight counts as 1."""
 
-    weight: int = arg(
-        "weight", 1, "How much all scores of this plugin count; 0 switches them off.", check=at_least(0)
-    )
+    weight: int = arg("weight", 1, "Weight of all scores of this plugin; 0 disables them.", check=at_least(0))
     cpu: int = arg(
-        "hypernode.binpack.cpu", 1, "How much cpu counts in how full a HyperNode is.", check=at_least(0)
+        "hypernode.binpack.cpu", 1, "Weight of cpu in the utilization of a HyperNode.", check=at_least(0)
     )
     memory: int = arg(
-        "hypernode.binpack.memory", 1, "How much memory counts in how full a HyperNode is.", check=at_least(0)
+        "hypernode.binpack.memory",
+        1,
+        "Weight of memory in the utilization of a HyperNode.",
+        check=at_least(0),
     )
-    resources: str = arg(
-        "hypernode.binpack.resources", "", "Other resources that count, separated by commas."
-    )
+    resources: str = arg("hypernode.binpack.resources", "", "Other resources that count, comma-separated.")
     resource_weights: Mapping[str, int] = arg_prefix(
-        "hypernode.binpack.resources.", 1, "How much one of the other resources counts.", check=at_least(0)
+        "hypernode.binpack.resources.", 1, "Weight of one of the other resources.", check=at_least(0)
     )
     normal_pods: bool = arg(
         "hypernode.binpack.normal-pod.enable",
         True,
-        "Whether pods without a network topology are packed into HyperNodes that are in use.",
+        "Whether pods without a network topology are packed into HyperNodes in use.",
     )
     fading: float = arg(
         "hypernode.binpack.normal-pod.fading",
         0.8,
-        "How much less each higher tier counts for them than the tier below; below zero counts as 0.8.",
+        "Factor by which each higher tier counts less for them; 0.8 for negative values.",
         check=at_least(0),
     )
     evict_hyper_nodes: int = arg(
         "hypernode.gradient.evict.max-hypernodes",
         8,
-        "How many HyperNodes are looked at, at most, when room is made for a gang by eviction.",
+        "Maximum number of HyperNodes to try when pods are evicted for a gang.",
         check=at_least(1),
     )
     start_with_minimum: bool = arg(
         "startWithMinimum",
         False,
-        "Whether a gang may start in a HyperNode with room for its minimum where none has room for all its pods.",
+        "Whether a gang may start in a HyperNode that fits its minimum if none fits all its pods.",
     )
     ranks_side_by_side: bool = arg(
         "ranksSideBySide",
         False,
-        "Whether the pods of a gang fill one leaf of the tree before the next, in order of their index.",
+        "Whether the pods of a gang fill one leaf of the tree before the next, in index order.",
     )
     keep_blocks_whole: bool = arg(
         "keepBlocksWhole",
         False,
-        "Whether a gang takes the room that is worth least to the gangs that are likely to come.",
+        "Whether a gang takes the capacity that is least valuable for likely future gangs.",
     )
     gang_sizes: tuple[int, ...] = arg(
         "gangSizes",
         (),
-        "How many pods they will have; if none are given, the gangs that are there tell.",
+        "Numbers of pods of likely future gangs. Default: those of the running and pending gangs.",
         check=_sizes,
     )
 
@@ -110,7 +109,7 @@ class TopologyArguments:
 
 
 class NetworkTopologyAware(Plugin):
-    """Finds the lowest HyperNodes that have room for a gang, and prefers nodes near those that it has."""
+    """Places a gang in the lowest HyperNode that fits it, and prefers nodes near its other pods."""
 
     name = "network-topology-aware"
     honours = frozenset({HARD_NETWORK_TOPOLOGY.name, SOFT_NETWORK_TOPOLOGY.name})

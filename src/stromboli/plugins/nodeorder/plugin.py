@@ -60,7 +60,7 @@ class Weights:
 
 
 class NodeOrder(Plugin):
-    """Kubernetes' own node scores, weighted and added."""
+    """Kubernetes' own node scores, weighted."""
 
     name = "nodeorder"
     honours = frozenset({NODE_PREFERENCES.name})

@@ -85,11 +85,11 @@ if TYPE_CHECKING:
 class UtilizationPoint:
     """One point of a piecewise linear function: at this utilization, that score."""
 
-    utilization: int = arg("utilization", 0, "How much of a volume's capacity is asked for, in percent.")
-    score: int = arg("score", 0, "What that is worth, 0 to 10.")
+    utilization: int = arg("utilization", 0, "Requested part of a volume's capacity, in percent.")
+    score: int = arg("score", 0, "Score at this utilization, 0 to 10.")
 
 
-_GATED = "Only with the feature gate StorageCapacityScoring, which is off unless it is switched on."
+_GATED = "Only with the feature gate StorageCapacityScoring, which is disabled by default."
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class Switches:
     volume_zone: bool = arg(
         "predicate.VolumeZoneEnable",
         True,
-        "Filter by the zones of bound volumes; refuse pods whose volumes have no zone that can be told: a claim or "
-        "its volume is missing or unbound.",
+        "Filter by the zones of bound volumes; refuse pods whose volumes have no known zone: a claim or its volume "
+        "is missing or unbound.",
     )
     spreading: bool = arg("predicate.PodTopologySpreadEnable", True, "Filter by spread constraints.")
     volume_binding: bool = arg(
@@ -120,31 +120,31 @@ class Switches:
         True,
         "Filter by the node affinity of bound volumes, and by the volumes and the storage for claims that wait for "
         "their first pod; bind these. Refuse pods whose claims cannot be bound on any node: missing, lost, being "
-        "deleted, or unbound and of a class that binds at once. Off: claims are left to others, and pods start "
-        "whatever becomes of them.",
+        "deleted, or unbound and of a class that binds at once. Off: claims are ignored, and pods start "
+        "regardless of them.",
     )
     devices: bool = arg(
-        "predicate.DynamicResourceAllocationEnable", True, "Accepted for old files; never had an effect."
+        "predicate.DynamicResourceAllocationEnable", True, "Accepted for compatibility, without effect."
     )
     cache: bool = arg(
         "predicate.CacheEnable",
         False,
-        "Accepted and without effect: tasks that are alike always share their filtering, others never do.",
+        "Accepted for compatibility, without effect: equal tasks always share their filtering.",
     )
     bind_timeout: int = arg(
-        "volumebinding.bindTimeoutSeconds", BIND_TIMEOUT, "How long a claim may take to be bound."
+        "volumebinding.bindTimeoutSeconds", BIND_TIMEOUT, "Timeout of binding a claim, in seconds."
     )
     binding_weight: int = arg("volumebinding.weight", 1, f"Weight of the score by storage. {_GATED}")
     binding_shape: tuple[UtilizationPoint, ...] = arg(
         "volumebinding.shape",
         (UtilizationPoint(0, 10), UtilizationPoint(100, 0)),
-        f"What a node is worth by how full its storage would be. {_GATED}",
+        f"Score of a node by the utilization of its storage. {_GATED}",
     )
     device_timeout: int = arg(
         "dynamicresources.filterTimeoutSeconds",
         10,
-        "How long to look for devices on one node, counted in steps of the search, so that every machine decides the "
-        "same: 5,000 for a second, and never more than 250,000; 0: as many as that. Below zero: as without it.",
+        "Limit of the search for devices on one node. One second counts as 5,000 steps of the search, so that every "
+        "machine decides the same; at most 250,000 steps. 0: 250,000 steps; negative values: the default.",
     )
 
 

@@ -33,7 +33,7 @@ def parse_flags(cls: type, flags: Sequence[str]) -> tuple[Any, str]:
             text = left.pop(0)
         value = _value(argument, text if equals or argument.type is not bool else "true")
         if value is None:
-            return cls(**values), f"{flag!r} is no {argument.type_name}; it and what follows is ignored"
+            return cls(**values), f"{flag!r} is not {argument.type_name}; it and what follows is ignored"
         values[argument.field] = value
     return cls(**values), ""
 
