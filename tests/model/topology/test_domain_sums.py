@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.node_columns import Columns
 from stromboli.model.topology.domain import Domain
-from stromboli.model.topology.domain_sums import SATURATED, DomainSums
+from stromboli.model.topology.domain_sums import SATURATED, DomainLookup, DomainSums
 from stromboli.testing import World
 from tests.number_of_examples import scaled
 
@@ -31,6 +31,10 @@ def domain(name: str, rows: list[int]) -> Domain:
     return Domain(name, 1, rows=np.array(rows, dtype=np.int64))
 
 
+def sums_of(domains: list[Domain], columns: Columns) -> DomainSums:
+    return DomainSums(DomainLookup(domains, len(columns)), columns)
+
+
 def naive(columns: Columns, domains: list[Domain]) -> dict[str, list[list[int]]]:
     values = {
         "allocatable": columns.allocatable,
@@ -46,23 +50,28 @@ def naive(columns: Columns, domains: list[Domain]) -> dict[str, list[list[int]]]
 
 def test_empty_and_overlapping_domains_have_their_sums() -> None:
     columns = columns_of([1, 2, 4])
-    domains = [domain("none", []), domain("all", [0, 1, 2]), domain("some", [1, 2]), domain("last", [])]
-    sums = DomainSums(domains, columns)
+    domains = [
+        domain("a-none", []),
+        domain("b-all", [0, 1, 2]),
+        domain("c-some", [1, 2]),
+        domain("d-none", []),
+    ]
+    sums = sums_of(domains, columns)
     assert sums.free[CPU].tolist() == [0, 7000, 6000, 0]
-    assert sums.index == {"none": 0, "all": 1, "some": 2, "last": 3}
+    assert sums.lookup.place == {each: place for place, each in enumerate(domains)}
 
 
 def test_a_node_that_holds_more_than_it_has_takes_nothing_off_the_others() -> None:
     world = World(nodes="n0 cpu=2\nn1 cpu=4")
     world.job("large", cpu=8, running_on="n0")
     columns = world.rehearsal.cluster.columns
-    sums = DomainSums([domain("both", [0, 1])], columns)
+    sums = sums_of([domain("both", [0, 1])], columns)
     assert (sums.free[CPU, 0], sums.free_in_future[CPU, 0]) == (4000, 4000)
 
 
 def test_no_domains_and_no_nodes_are_no_trouble() -> None:
-    assert DomainSums([], columns_of([1])).free.shape[1] == 0
-    assert DomainSums([domain("none", [])], Columns(columns_of([1]).dims)).free.tolist() == [[0], [0], [0]]
+    assert sums_of([], columns_of([1])).free.shape[1] == 0
+    assert sums_of([domain("none", [])], Columns(columns_of([1]).dims)).free.tolist() == [[0], [0], [0]]
 
 
 @settings(max_examples=scaled(30))
@@ -75,7 +84,7 @@ def test_sums_follow_every_change_of_nodes(
 ) -> None:
     columns = MANY()
     domains = [domain(str(number), sorted(rows)) for number, rows in enumerate(groups)]
-    sums = DomainSums(domains, columns)
+    sums = sums_of(domains, columns)
     for step in changes:
         for row, amount in step:
             columns.promise(row, {CPU: amount}, 1)
@@ -85,7 +94,7 @@ def test_sums_follow_every_change_of_nodes(
 
 def test_a_sum_that_exceeds_64_bits_is_as_large_as_can_be_told() -> None:
     columns = columns_of([1] * 200)
-    sums = DomainSums([domain("all", list(range(200))), domain("first", [0])], columns)
+    sums = sums_of([domain("all", list(range(200))), domain("first", [0])], columns)
     for row in range(200):
         columns.promise(row, {MEMORY: 2**56}, 1)
     assert sums.leaving[MEMORY, 0] < -SATURATED // 2
@@ -99,4 +108,4 @@ def test_sums_of_several_blocks_that_are_as_large_as_can_be_told_do_not_wrap_aro
     columns = columns_of([1] * 200, "64Pi")
     for row in range(200):
         columns.promise(row, {MEMORY: 2**56}, -1)
-    assert DomainSums([domain("all", list(range(200)))], columns).free_in_future[MEMORY, 0] >= SATURATED
+    assert sums_of([domain("all", list(range(200)))], columns).free_in_future[MEMORY, 0] >= SATURATED

@@ -33,10 +33,10 @@ def left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> 
 def without_nodes(tree: HyperNodeTree, limit: int) -> str:
     """Which HyperNodes up to a tier have no nodes, and why; empty if all have some."""
     empty = [domain for domain in tree.domains.values() if domain.tier <= limit and not len(domain.rows)]
-    why = tree.membership.unknown_members
+    why = [tree.notices(domain.name).get(names.EVENT_UNKNOWN_MEMBERS) for domain in empty[:MAX_NAMED]]
     sentences = [
-        f"HyperNode {domain.title} has no nodes ({why.get(domain.name, 'its members have none')})"
-        for domain in empty[:MAX_NAMED]
+        f"HyperNode {domain.title} has no nodes ({reason or 'its members have none'})"
+        for domain, reason in zip(empty, why, strict=False)
     ]
     if len(empty) > MAX_NAMED:
         sentences.append("others have none either")

@@ -117,8 +117,8 @@ def put_node(cluster: Cluster, obj: NodeObject) -> None:
     node.view_allocatable = view
     if before is None or node.created != created:
         cluster.layout_stale = True
-    if before is None or before.metadata.labels != node.labels:
-        cluster.hyper_nodes.membership.note_node(node.name)
+    if before is not None:
+        cluster.hyper_nodes.membership.note_labels(before.metadata.labels, node.labels)
     if before is not None and scheduling_properties_changed(before, obj):
         cluster.resize(node)
     cluster.cards.update(node, before)
@@ -138,7 +138,6 @@ def drop_node(cluster: Cluster, obj: NodeObject) -> None:
             cluster.note_rowless(node)
         cluster.cards.update(node, obj)
         cluster.layout_stale = True
-        cluster.hyper_nodes.membership.note_node(node.name)
         forget_if_gone(cluster, node)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stromboli.api.types.scheduling import HyperNode
 
 
@@ -28,48 +31,34 @@ def natural_order(text: str) -> tuple[tuple[int, str], ...]:
 
 
 class DisplayNames:
-    """A display name for each HyperNode, so that no two have the same.
+    """A unique display name for each HyperNode.
 
     It is the value of the label (`rack-1`), with the last part of its key if another HyperNode has the same value
     (`rack=1`). If that is not unique either, it is the name of the object.
     """
 
-    def __init__(self) -> None:
-        self._candidates: dict[str, tuple[str, ...]] = {}
-        """Possible display names of each HyperNode, the best first; the last is its name."""
-        self._claimants: dict[str, set[str]] = {}
-        """The HyperNodes with a possible display name, by that name."""
-
-    def set(self, name: str, label: tuple[str, str] | None, exists: bool = True) -> set[str]:
-        """Set or delete the label of a HyperNode; the HyperNodes whose display names may change."""
-        candidates: tuple[str, ...] = (name,) if exists else ()
-        if label is not None:
-            key, value = label
-            candidates = tuple(dict.fromkeys((value, f"{key.rpartition('/')[2]}={value}", *candidates)))
-        before = self._candidates.pop(name, ())
-        if candidates:
-            self._candidates[name] = candidates
-        if before == candidates:
-            return {name}
-        affected = {name}
-        for candidate in before:
-            self._claimants[candidate].discard(name)
-            affected |= self._claimants[candidate]
-            if not self._claimants[candidate]:
-                del self._claimants[candidate]
-        for candidate in candidates:
-            claimants = self._claimants.setdefault(candidate, set())
-            claimants.add(name)
-            affected |= claimants
-        return affected
+    def __init__(self, labels: Mapping[str, tuple[str, str] | None]):
+        """`labels` has the node label and the value for which each HyperNode was discovered, if it was."""
+        candidates = {name: _candidates(name, label) for name, label in labels.items()}
+        claims = Counter(candidate for each in candidates.values() for candidate in each)
+        self._titles = {
+            name: next((each for each in mine if claims[each] == 1), name)
+            for name, mine in candidates.items()
+        }
+        self._names = {title: name for name, title in self._titles.items()}
 
     def of(self, name: str) -> str:
         """The display name of a HyperNode."""
-        candidates = self._candidates.get(name, ())
-        return next((each for each in candidates if len(self._claimants[each]) == 1), name)
+        return self._titles.get(name, name)
 
     def resolve(self, text: str) -> str:
         """The name of the HyperNode that a text names or displays; the text itself if there is none."""
-        if text in self._candidates:
-            return text
-        return next((name for name in self._claimants.get(text, ()) if self.of(name) == text), text)
+        return text if text in self._titles else self._names.get(text, text)
+
+
+def _candidates(name: str, label: tuple[str, str] | None) -> tuple[str, ...]:
+    """Possible display names of a HyperNode, the best first; the last is its name."""
+    if label is None:
+        return (name,)
+    key, value = label
+    return tuple(dict.fromkeys((value, f"{key.rpartition('/')[2]}={value}", name)))

@@ -1,4 +1,4 @@
-"""Capacity and use of domains, summed over their nodes on demand.
+"""Domains by their nodes; their capacity and use, summed over their nodes on demand.
 
 The columns are the only source. For a number (free, leaving, ...) that was used before, only nodes that changed since
 are read again. So a query between two moves costs as much as the moves, and an undo needs nothing. An overbooked node
@@ -7,7 +7,8 @@ counts as full: it does not reduce what is free on other nodes of its domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,14 +33,57 @@ _FEW = 64
 """If more than one node in this many changed, computing all sums again costs less than updating them."""
 
 
-class DomainSums:
-    """Sums over these domains, shaped (resource, domain); valid as long as domains and columns keep their layout."""
+class DomainLookup:
+    """Domains by their nodes and tiers; valid as long as domains and columns keep their layout."""
 
-    def __init__(self, domains: Sequence[Domain], columns: Columns):
-        self.index: dict[str, int] = {domain.name: place for place, domain in enumerate(domains)}
-        """The place of each domain, by name: `sums.idle[CPU, sums.index["rack-1"]]`."""
+    def __init__(self, domains: Iterable[Domain], nodes: int):
+        self.domains = sorted(domains, key=lambda domain: (domain.tier, domain.name))
+        """The lowest first."""
+        self.place = {domain: place for place, domain in enumerate(self.domains)}
+        """The place of each domain among them."""
+        self.count = len(self.domains)
+        self.groups = RowGroups([domain.rows for domain in self.domains], nodes)
+        self._nodes = nodes
+        self._of_tier: dict[int, Ints] = {}
+
+    def containing(self, rows: Iterable[int]) -> list[Domain]:
+        """The domains that have all of these nodes, the lowest first."""
+        wanted = set(rows)
+        if not wanted:
+            return list(self.domains)
+        owners = np.concatenate([self.groups.of_row(row) for row in wanted])
+        having_all = np.bincount(owners, minlength=len(self.domains)) == len(wanted)
+        return [self.domains[place] for place in np.flatnonzero(having_all)]
+
+    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values by node summed over each domain."""
+        return self.groups.sums(values)
+
+    def places(self, tier: int) -> range:
+        """The places of the domains of a tier."""
+        first, last = (find(self.domains, tier, key=_tier) for find in (bisect_left, bisect_right))
+        return range(first, last)
+
+    def of_tier(self, tier: int) -> Ints:
+        """The place of the domain of a tier that has each node, of several the first by name; -1: none has it."""
+        known = self._of_tier.get(tier)
+        if known is None:
+            known = self._of_tier[tier] = np.full(self._nodes, -1, dtype=np.int64)
+            for place in reversed(self.places(tier)):
+                known[self.domains[place].rows] = place
+        return known
+
+
+def _tier(domain: Domain) -> int:
+    return domain.tier
+
+
+class DomainSums:
+    """Sums over the domains of a lookup, shaped (resource, place of the domain); valid as long as the lookup."""
+
+    def __init__(self, lookup: DomainLookup, columns: Columns):
+        self.lookup = lookup
         self._columns = columns
-        self._groups = RowGroups([domain.rows for domain in domains], len(columns))
         self._known: dict[Read, _Sums] = {}
 
     @property
@@ -70,7 +114,7 @@ class DomainSums:
     def _sum(self, read: Read) -> Ints:
         sums = self._known.get(read)
         if sums is None:
-            sums = self._known[read] = _Sums(self._groups, self._columns, read)
+            sums = self._known[read] = _Sums(self.lookup.groups, self._columns, read)
         return sums.current()
 
 

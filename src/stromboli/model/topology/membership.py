@@ -1,32 +1,83 @@
-"""HyperNodes as their objects declare them: the nodes of each, its parent, and why it cannot be used.
+"""HyperNodes as their objects declare them: the nodes and the HyperNodes that each has as members.
 
-A HyperNode cannot be used if two others claim it, if its members form a loop, or if it is nested too deeply.
+A HyperNode is left out if two others list it, if its members form a loop, or if it is nested too deeply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from stromboli.api.selectors import valid_label_requirement
+from stromboli.api.types.meta import Requirement
+from stromboli.api.types.pod import NodeSelectorTerm
+from stromboli.model.constraints.node_selection import matching_term
+from stromboli.model.node_columns import Ints
 from stromboli.model.topology.display_names import discovered_label
-from stromboli.model.topology.member_selection import Age, Members, MemberSelection
+from stromboli.model.topology.name_patterns import NamePatterns
 
 if TYPE_CHECKING:
+    from stromboli.api.types.meta import LabelSelector
     from stromboli.api.types.scheduling import HyperNode, HyperNodeMember, HyperNodeSpec
-    from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.node_columns import Columns, Node
 
 
 TOP = "<cluster-top-hypernode>"
 """The name of the domain above all HyperNodes."""
 MAX_MEMBERSHIPS = 1_000_000
-"""Maximum nodes that all HyperNodes name directly; each node is usually named once."""
+"""Maximum nodes that all HyperNodes select directly; each node is usually selected once."""
 _TOO_MANY = (
     f"all HyperNodes together have more than {MAX_MEMBERSHIPS} nodes as members of their own, and it is one of the "
     "youngest: let each node be a member of a single HyperNode, and that of others"
 )
-
+_IS_TOP = "this is the name of the whole cluster"
+_NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 _BY_NAME_ALONE = "HyperNodes are members by exactMatch alone; those by pattern or labels are left out"
+
+
+# -- what an object declares
+
+
+class Members(NamedTuple):
+    """The members of a HyperNode, each once."""
+
+    names: tuple[str, ...]
+    """Nodes by name."""
+    patterns: tuple[str, ...]
+    """Nodes by patterns of their names."""
+    terms: tuple[NodeSelectorTerm, ...]
+    """Nodes by labels."""
+    children: tuple[str, ...]
+    """HyperNodes by name; other selectors of HyperNodes are skipped."""
+    skips_any: bool
+    """Whether any selector of HyperNodes is skipped."""
+
+    @staticmethod
+    def of(members: Iterable[HyperNodeMember]) -> Members:
+        names, patterns, children = dict[str, None](), dict[str, None](), dict[str, None]()
+        terms, skips_any = list[NodeSelectorTerm](), False
+        for type, selector in ((member.type, member.selector) for member in members):
+            if selector.exact_name:
+                (names if type == "Node" else children)[selector.exact_name] = None
+            elif type == "HyperNode":
+                skips_any = True
+            if type == "Node" and selector.regex_match is not None and selector.regex_match.pattern:
+                patterns[selector.regex_match.pattern] = None
+            if type == "Node" and selector.label_match is not None:
+                terms += _terms(selector.label_match)
+        return Members(tuple(names), tuple(patterns), tuple(terms), tuple(children), skips_any)
+
+
+def _terms(selector: LabelSelector) -> list[NodeSelectorTerm]:
+    """A label selector as a term for nodes; none if it is empty or invalid, as it then selects none (spec 01 7.1)."""
+    labels = (Requirement(key, "In", (value,)) for key, value in selector.match_labels.items())
+    requirements = (*labels, *selector.match_expressions)
+    valid = requirements and all(map(valid_label_requirement, requirements))
+    return [NodeSelectorTerm(match_expressions=requirements)] if valid else []
 
 
 @dataclass(slots=True, eq=False)
@@ -34,162 +85,105 @@ class Declared:
     """A HyperNode as its object declares it, valid or not."""
 
     spec: HyperNodeSpec
-    age: Age
-    label: tuple[str, str] | None = None
+    age: tuple[float, str]
+    """When it was created, and its name."""
+    label: tuple[str, str] | None
     """The node label and the value for which it was discovered; none otherwise."""
-    named: int = 0
-    """The nodes that it names directly."""
+    members: Members
+    nodes: Ints = field(default_factory=lambda: _NO_ROWS)
+    """The rows of the nodes that it selects directly, ascending."""
     fault: str = ""
     """Why it is invalid, independent of its place in the tree."""
 
 
 class Membership:
-    """All HyperNodes that exist. Changes of nodes and objects are recorded, and applied together."""
+    """All HyperNodes that exist, and the nodes that they select. Changes are recorded, and applied together."""
 
     def __init__(self) -> None:
         self.declared: dict[str, Declared] = {}
         """All HyperNodes by name."""
-        self.unknown_members: dict[str, str] = {}
-        """HyperNodes with missing or invalid members, by name, with a sentence that names these."""
-        self.claims = ParentClaims()
-        self.relinked: set[str] = set()
-        """HyperNodes whose place in the tree may have changed, until the tree applies it."""
-        self.reselected: set[str] = set()
-        """HyperNodes whose nodes changed, until the tree applies it."""
-        self.with_other_unknown: set[str] = set()
-        """HyperNodes whose unknown members changed, until the tree applies it."""
-        self._selection = MemberSelection()
-        self._named_nodes = 0
-        """The number of nodes that all HyperNodes name directly."""
-        self._too_many: set[str] = set()
-        """HyperNodes that are left out because of the maximum."""
+        self._patterns = NamePatterns()
+        self._label_keys: set[str] = set()
+        """The labels of nodes that selectors read."""
         self._changed_objects: dict[str, None] = {}
-        self._changed_nodes: dict[str, None] = {}
-        self._incomplete: set[str] = set()
-        """HyperNodes whose unknown members may have changed."""
+        self._changed_labels = False
 
     def note_object(self, name: str) -> None:
         """Record that a HyperNode was added, removed or changed."""
         self._changed_objects[name] = None
 
-    def note_node(self, name: str) -> None:
-        """Record that a node was added, removed or relabelled."""
-        if self.declared:
-            self._changed_nodes[name] = None
+    def note_labels(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """Record that the labels of a node changed."""
+        changed = (key for key, _ in before.items() ^ after.items())
+        self._changed_labels |= not self._label_keys.isdisjoint(changed)
 
     @property
     def changed(self) -> bool:
         """Whether any change is recorded."""
-        return bool(self._changed_objects or self._changed_nodes)
+        return self._changed_labels or bool(self._changed_objects)
 
-    def apply(self, objects: Mapping[str, HyperNode], nodes: Mapping[str, Node]) -> None:
-        """Apply the recorded changes."""
-        if not self.declared and self._changed_objects:  # until now the nodes were not needed
-            self._selection = MemberSelection()
-            self._changed_nodes = dict.fromkeys(nodes)
-        for name in self._changed_nodes:
-            node = nodes.get(name)
-            if node is not None and node.object is not None:
-                self._selection.set_node(name, node.labels)
-            else:
-                self._selection.drop_node(name)
+    def apply(
+        self, objects: Mapping[str, HyperNode], nodes: Mapping[str, Node], columns: Columns, moved: bool
+    ) -> bool:
+        """Apply the recorded changes, and that nodes have `moved` to other rows; whether HyperNodes changed."""
+        changed = False
         for name in self._changed_objects:
-            self._apply_object(name, objects.get(name))
-        self._changed_objects, self._changed_nodes = {}, {}
-        self._reselect()
-
-    def numbers(self, nodes: Collection[Node]) -> Ints:
-        """The numbers that sets of nodes are made of, for these nodes."""
-        return self._selection.nodes.in_order([node.name for node in nodes])
-
-    # -- objects
-
-    def _apply_object(self, name: str, obj: HyperNode | None) -> None:
-        known = self.declared.get(name)
-        if (obj is None) is not (known is None):
-            self._incomplete.update(self.claims.claimants(name))
-        if obj is None:
-            if known is not None:
-                self._drop(name, known)
-        elif known is None or (known.spec, known.age, known.label) != (
-            obj.spec,
-            _age(obj),
-            discovered_label(obj),
-        ):
-            self._put(obj)
-
-    def _put(self, obj: HyperNode) -> None:
-        name, age, members = obj.name, _age(obj), Members.of(obj.spec.members)
-        known = self.declared.setdefault(name, Declared(obj.spec, age))
-        known.spec, known.age, known.label = obj.spec, age, discovered_label(obj)
-        self._selection.set_members(name, age, members)
-        self.relinked |= self.claims.set(name, members)
-
-    def _drop(self, name: str, known: Declared) -> None:
-        self._named_nodes -= known.named.bit_count()
-        self._too_many.discard(name)
-        self._selection.drop_members(name)
-        self.relinked |= self.claims.set(name, None)
-        del self.declared[name]
-        self.unknown_members.pop(name, None)
-
-    # -- members
-
-    def _reselect(self) -> None:
-        """Find the nodes and the problems of the affected HyperNodes."""
-        concerned = self._selection.concerned()
-        for name in concerned:
-            known, named = self.declared[name], self._selection.select(name)
-            if named != known.named:
-                self._named_nodes += named.bit_count() - known.named.bit_count()
-                known.named = named
-                self.reselected.add(name)
-        for name in concerned | self._bound_memberships():
-            fault = self._fault(name)
-            if fault != self.declared[name].fault:
-                self.declared[name].fault = fault
-                self.relinked.add(name)
-        for name in (concerned | self._incomplete) & self.declared.keys():
-            self._name_unknown_members(name)
-        self._incomplete = set()
-
-    def _fault(self, name: str) -> str:
-        if name == TOP:
-            return "this is the name of the whole cluster"
-        return self._selection.patterns.faults.get(name) or (_TOO_MANY if name in self._too_many else "")
-
-    def _bound_memberships(self) -> set[str]:
-        """Leave out the youngest HyperNodes if all name too many nodes; return those for which that changed."""
-        too_many: set[str] = set()
-        if self._named_nodes > MAX_MEMBERSHIPS:
-            left = MAX_MEMBERSHIPS
-            for name, known in sorted(self.declared.items(), key=lambda item: item[1].age):
-                left -= known.named.bit_count()
-                if left < 0:
-                    too_many.add(name)
-        changed, self._too_many = too_many ^ self._too_many, too_many
+            changed |= self._apply_object(name, objects.get(name))
+        if changed:
+            terms = (term for known in self.declared.values() for term in known.members.terms)
+            self._label_keys = {each.key for term in terms for each in term.match_expressions}
+        if changed or moved or self._changed_labels:
+            changed |= self._select(nodes, columns)
+        self._changed_objects, self._changed_labels = {}, False
         return changed
 
-    def _name_unknown_members(self, name: str) -> None:
-        unknown = [f"HyperNode {child}" for child in self.claims.unknown(name)]
-        unknown += (f"Node {node}" for node in self._selection.unknown(name))
+    def _apply_object(self, name: str, obj: HyperNode | None) -> bool:
+        known = self.declared.get(name)
+        if obj is None:
+            return self.declared.pop(name, None) is not None
+        age, label = (obj.metadata.created, obj.name), discovered_label(obj)
+        if known is not None and (known.spec, known.age, known.label) == (obj.spec, age, label):
+            return False
+        self.declared[name] = Declared(obj.spec, age, label, Members.of(obj.spec.members))
+        return True
+
+    # -- the nodes that HyperNodes select
+
+    def _select(self, nodes: Mapping[str, Node], columns: Columns) -> bool:
+        """Find the nodes and the faults of all HyperNodes, the oldest first; whether any fault changed."""
+        by_age = dict(sorted(self.declared.items(), key=lambda item: item[1].age))
+        patterns = {name: known.members.patterns for name, known in by_age.items() if known.members.patterns}
+        self._patterns.update(patterns, {node.name for node in columns.nodes} if patterns else frozenset())
+        changed, left = False, MAX_MEMBERSHIPS
+        for name, known in by_age.items():
+            fault = _IS_TOP if name == TOP else self._patterns.faults.get(name, "")
+            known.nodes = _NO_ROWS if fault or left < 0 else self._nodes_of(known.members, nodes, columns)
+            left -= len(known.nodes)
+            if not fault and left < 0:
+                fault = _TOO_MANY
+            changed |= fault != known.fault
+            known.fault = fault
+        return changed
+
+    def _nodes_of(self, members: Members, nodes: Mapping[str, Node], columns: Columns) -> Ints:
+        """The rows of the nodes that are members by name, by pattern or by labels."""
+        selected = np.zeros(len(columns), dtype=bool)
+        names = chain(members.names, *map(self._patterns.matched, members.patterns))
+        rows = [nodes[name].row for name in names if name in nodes]
+        selected[[row for row in rows if row >= 0]] = True
+        for term in members.terms:
+            selected |= matching_term(columns, term)
+        return np.flatnonzero(selected)
+
+    def unknown_members(self, name: str, nodes: Mapping[str, Node]) -> str:
+        """A sentence about members of a HyperNode that do not exist or that are skipped; empty if there are none."""
+        members = self.declared[name].members
+        unknown = [f"HyperNode {child}" for child in members.children if child not in self.declared]
+        unknown += (f"Node {node}" for node in members.names if node not in nodes or nodes[node].row < 0)
         sentences = [f"members that do not exist are left out: {shortened(unknown)}"] if unknown else []
-        if any(map(_is_skipped, self.declared[name].spec.members)):
+        if members.skips_any:
             sentences.append(_BY_NAME_ALONE)
-        before = self.unknown_members.pop(name, "")
-        if sentences:
-            self.unknown_members[name] = "; ".join(sentences)
-        if before != self.unknown_members.get(name, ""):
-            self.with_other_unknown.add(name)
-
-
-def _is_skipped(member: HyperNodeMember) -> bool:
-    """Whether it never selects a member: a selector of HyperNodes that is not by name."""
-    return member.type == "HyperNode" and not member.selector.exact_name
-
-
-def _age(obj: HyperNode) -> Age:
-    return (obj.metadata.created, obj.name)
+        return "; ".join(sentences)
 
 
 # -- the parent of each HyperNode
@@ -200,69 +194,38 @@ MAX_LEVELS = 32
 _SHOWN = 3
 
 
-class ParentClaims:
+class Parents:
     """The HyperNodes that list others as members. A claim counts even if its HyperNode is invalid otherwise."""
 
-    def __init__(self) -> None:
-        self._parents: dict[str, dict[str, None]] = {}
+    def __init__(self, declared: Mapping[str, Declared]):
+        self._declared = declared
+        self._claimants: dict[str, list[str]] = {}
         """The HyperNodes that list a HyperNode, by its name; it need not exist."""
-        self._children: dict[str, tuple[str, ...]] = {}
-        """The HyperNodes that each HyperNode lists."""
+        for name, known in declared.items():
+            for child in known.members.children:
+                self._claimants.setdefault(child, []).append(name)
 
-    def set(self, name: str, members: Members | None) -> set[str]:
-        """Set the children of a HyperNode, none if it is deleted; the HyperNodes whose parents may change."""
-        old = self._children.pop(name, ())
-        for child in old:
-            del self._parents[child][name]
-            if not self._parents[child]:
-                del self._parents[child]
-        new = members.children if members is not None else ()
-        if members is not None:
-            self._children[name] = new
-            for child in new:
-                self._parents.setdefault(child, {})[name] = None
-        return {name, *old, *new}
-
-    def claimants(self, name: str) -> Collection[str]:
-        """All HyperNodes that list a HyperNode as a member."""
-        return self._parents.get(name, {}).keys()
-
-    def parent(self, name: str) -> str | None:
+    def of(self, name: str) -> str | None:
         """The parent of a HyperNode; none unless exactly one HyperNode lists it."""
-        claimants = self._parents.get(name, ())
-        return next(iter(claimants)) if len(claimants) == 1 else None
+        claimants = self._claimants.get(name, ())
+        return claimants[0] if len(claimants) == 1 else None
 
-    def unknown(self, name: str) -> list[str]:
-        """Children of a HyperNode that do not exist."""
-        return [child for child in self._children[name] if child not in self._children]
-
-    def with_descendants(self, names: Iterable[str]) -> dict[str, None]:
-        """These HyperNodes and all below them that exist."""
-        seen: dict[str, None] = {}
-        waiting = sorted(names)
-        while waiting:
-            name = waiting.pop()
-            if name not in seen and name in self._children:
-                seen[name] = None
-                waiting += (child for child in self._children[name] if self.parent(child) == name)
-        return seen
-
-    def problems(self, names: Collection[str]) -> Mapping[str, str]:
-        """The problems of these HyperNodes, by name; with each of them, pass all below it."""
+    def problems(self) -> dict[str, str]:
+        """Why HyperNodes cannot be used because of their place, by name."""
         problems: dict[str, str] = {}
         levels: dict[str, int] = {}
-        for name in names:
-            if len(self.claimants(name)) > 1:
-                problems[name] = _two_parents(sorted(self.claimants(name)))
+        for name in self._declared:
+            if len(claimants := self._claimants.get(name, ())) > 1:
+                problems[name] = f"more than one HyperNode has it as a member: {shortened(sorted(claimants))}"
             if name not in levels:
                 path, loop = self._climb(name, levels)
                 problems |= dict.fromkeys(loop, _loop(loop) if loop else "")
                 levels |= dict.fromkeys(loop, 1)
                 for step in reversed(path):
-                    above = self.parent(step)
+                    above = self.of(step)
                     levels[step] = 1 if above is None else levels[above] + 1
-        for name in names:
-            if levels[name] > MAX_LEVELS:
+        for name, level in levels.items():
+            if level > MAX_LEVELS:
                 problems.setdefault(name, f"it lies below more than {MAX_LEVELS - 1} other HyperNodes")
         return problems
 
@@ -273,15 +236,11 @@ class ParentClaims:
         while step is not None and step not in levels:
             if step in path:
                 steps = list(path)
-                begin = steps.index(step)
-                return steps[:begin], steps[begin:]
+                start = steps.index(step)
+                return steps[:start], steps[start:]
             path[step] = None
-            step = self.parent(step)
+            step = self.of(step)
         return list(path), []
-
-
-def _two_parents(claimants: list[str]) -> str:
-    return f"more than one HyperNode has it as a member: {shortened(claimants)}"
 
 
 def _loop(loop: list[str]) -> str:

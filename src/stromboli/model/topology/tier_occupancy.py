@@ -6,7 +6,6 @@ depend on the pending pods. A node is free if it accepts new pods and has no pod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +15,7 @@ from stromboli.api.node_state import is_gpu, is_usable
 from stromboli.model.cluster import Cluster
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.node_columns import Bools, Columns
-from stromboli.model.topology.domain import Domain
-from stromboli.model.topology.domain_sums import RowGroups
+from stromboli.model.topology.domain_sums import DomainLookup
 
 Floats = NDArray[np.float64]
 NODES, GPUS = "nodes", "gpus"
@@ -72,48 +70,41 @@ class TierOccupancies:
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
-        self._shape: tuple[int, int] | None = None
+        self._lookup: DomainLookup | None = None
         self._clock = -1
         self._vacant: Bools = np.zeros(0, dtype=bool)
         """Usable nodes without a pod of this scheduler."""
         self._usable: Bools = np.zeros(0, dtype=bool)
-        self._tiers: list[tuple[list[Domain], RowGroups, Bools]] = []
-        """By tier: its HyperNodes, their nodes one by one, and all of these."""
         self._known: list[TierOccupancy] = []
 
     def current(self) -> list[TierOccupancy]:
         """The tiers, the lowest first; none without HyperNodes."""
         tree, columns = self.cluster.hyper_nodes, self.cluster.columns
         if not tree:
-            self._shape, self._tiers, self._known = None, [], []
+            self._lookup, self._known = None, []
             return []
-        if self._shape != (tree.version, columns.layout):
-            self._shape, self._clock = (tree.version, columns.layout), -1
+        if self._lookup is not tree.lookup:
+            self._lookup, self._clock = tree.lookup, -1
             self._vacant, self._usable = np.zeros((2, len(columns)), dtype=bool)
-            self._tiers = [
-                _tier(tree.domains.values(), tier, len(columns)) for tier in tree.tiers[:MAX_TIERS]
-            ]
         if self._clock != columns.clock:
             self._look_at_nodes(columns)
-            total, free = _amounts(columns, self._usable, self._vacant)
-            self._known = [
-                _occupancy(domains, groups, inside, total, free)
-                for domains, groups, inside in self._tiers
-                if domains
-            ]
+            amounts = _amounts(columns, self._usable, self._vacant)
+            below = tree.lookup.sums(amounts)
+            of_tiers = (_occupancy(tree.lookup, tier, amounts, below) for tier in tree.tiers[:-1][:MAX_TIERS])
+            self._known = [tier for tier in of_tiers if tier is not None]
         return self._known
 
     def by_domain(self) -> dict[str, dict[str, tuple[float, float]]]:
         """Total and free amounts of each HyperNode with nodes, by resource."""
-        if not self.current():
+        if not self.current() or self._lookup is None:
             return {}
-        total, free = _amounts(self.cluster.columns, self._usable, self._vacant)
-        amounts: dict[str, dict[str, tuple[float, float]]] = {}
-        for domains, groups, _ in self._tiers:
-            has, has_free = (groups.sums(part).T.tolist() for part in (total, free))
-            for domain, own, own_free in zip(domains, has, has_free, strict=True):
-                amounts[domain.name] = dict(zip(RESOURCES, zip(own, own_free, strict=True), strict=True))
-        return amounts
+        amounts = _amounts(self.cluster.columns, self._usable, self._vacant)
+        total, free = self._lookup.sums(amounts).transpose(0, 2, 1).tolist()
+        return {
+            domain.name: dict(zip(RESOURCES, zip(total[place], free[place], strict=True), strict=True))
+            for place, domain in enumerate(self._lookup.domains[:-1])  # without the top
+            if len(domain.rows)
+        }
 
     def _look_at_nodes(self, columns: Columns) -> None:
         for row in np.flatnonzero(columns.version > self._clock).tolist():
@@ -123,40 +114,38 @@ class TierOccupancies:
         self._clock = columns.clock
 
 
-def _tier(domains: Iterable[Domain], tier: int, count: int) -> tuple[list[Domain], RowGroups, Bools]:
-    members = [domain for domain in domains if domain.tier == tier and len(domain.rows)]
-    inside = np.zeros(count, dtype=bool)
-    for domain in members:
-        inside[domain.rows] = True
-    return members, RowGroups([domain.rows for domain in members], count), inside
-
-
-def _amounts(columns: Columns, usable: Bools, vacant: Bools) -> tuple[Floats, Floats]:
-    """Total and free amounts of nodes, shaped (resource, node)."""
+def _amounts(columns: Columns, usable: Bools, vacant: Bools) -> Floats:
+    """Total and free amounts of nodes, shaped (total or free, resource, node)."""
     gpus = [dim for dim, name in enumerate(columns.dims.names[: len(columns.idle)]) if is_gpu(name)]
     has, idle = columns.allocatable, columns.idle.clip(min=0)
     total = [np.ones(len(columns)), has[gpus].sum(axis=0) / 1000, has[CPU] / 1000, has[MEMORY]]
     free = [vacant, idle[gpus].sum(axis=0) / 1000 * usable, idle[CPU] / 1000 * usable, idle[MEMORY] * usable]
-    return np.array(total, dtype=np.float64), np.array(free, dtype=np.float64)
+    return np.array([total, free], dtype=np.float64)
 
 
-def _occupancy(
-    domains: Sequence[Domain], groups: RowGroups, inside: Bools, total: Floats, free: Floats
-) -> TierOccupancy:
-    total_below, free_below = groups.sums(total), groups.sums(free)
+def _occupancy(lookup: DomainLookup, tier: int, of_nodes: Floats, of_domains: Floats) -> TierOccupancy | None:
+    """The occupancy of a tier by the amounts of nodes and domains; none if its HyperNodes have no nodes."""
+    places = [place for place in lookup.places(tier) if len(lookup.domains[place].rows)]
+    if not places:
+        return None
+    inside = lookup.of_tier(tier) >= 0
+    total, free = of_nodes[:, :, inside].sum(axis=2)
+    total_below, free_below = of_domains[:, :, places]
     rooms = {
         resource: Room(
-            float(total[place, inside].sum()),
-            float(free[place, inside].sum()),
-            float(free_below[place].max()),
-            float(total_below[place].max()),
-            int(((total_below[place] > 0) & (free_below[place] <= 0)).sum()),
+            float(total[index]),
+            float(free[index]),
+            float(free_below[index].max()),
+            float(total_below[index].max()),
+            int(((total_below[index] > 0) & (free_below[index] <= 0)).sum()),
         )
-        for place, resource in enumerate(RESOURCES)
+        for index, resource in enumerate(RESOURCES)
     }
     if not rooms[GPUS].total:
         del rooms[GPUS]
     nodes, free_nodes = total_below[0], free_below[0]
     empty, full = int((free_nodes == nodes).sum()), int((free_nodes == 0).sum())
-    name = next((domain.tier_name for domain in domains if domain.tier_name), "")
-    return TierOccupancy(domains[0].tier, name, empty, len(domains) - empty - full, full, rooms)
+    tier_names = (lookup.domains[place].tier_name for place in places)
+    return TierOccupancy(
+        tier, next(filter(None, tier_names), ""), empty, len(places) - empty - full, full, rooms
+    )

@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 
 KINDS = 8
-"""How many kinds count: the most frequent."""
+"""Maximum number of kinds that count: the most frequent ones."""
 
 
 class GangKind(NamedTuple):
-    """Gangs of so many pods, with what a pod of them requests on average, by resource."""
+    """A number of pods, and their average request by resource."""
 
     pods: int
     request: tuple[tuple[int, float], ...]
 
 
 class GangKinds:
-    """How many gangs of each kind there are, running or waiting; follows what changed since the last session."""
+    """The number of gangs of each kind, running or pending; follows what changed since the last session."""
 
     def __init__(self) -> None:
         self._of_job: dict[Job, list[GangKind]] = {}
@@ -54,7 +54,7 @@ class GangKinds:
         self._shares: list[tuple[GangKind, float]] | None = None
 
     def update(self, cluster: Cluster, dirty: Dirty) -> None:
-        """Look again at jobs that changed."""
+        """Count jobs that changed again."""
         changed: Iterable[Job] = dirty.jobs
         if dirty.everything:
             self._of_job, self._counts, self._shares = {}, Counter(), None
@@ -76,7 +76,7 @@ class GangKinds:
         self._shares = None
 
     def shares(self) -> list[tuple[GangKind, float]]:
-        """The most frequent kinds, each with its part of all gangs."""
+        """The most frequent kinds, each with its fraction of all gangs."""
         if self._shares is None:
             first = nsmallest(KINDS, self._counts.items(), key=lambda item: (-item[1], item[0]))
             total = self._counts.total()
@@ -85,7 +85,7 @@ class GangKinds:
 
 
 def kind_of(pods: int, total: Vector) -> GangKind:
-    """The kind of a gang with so many pods that request so much together."""
+    """The kind of a gang by the number and the total request of its pods."""
     return GangKind(pods, tuple((dim, amount / pods) for dim, amount in sorted(total.items()) if amount > 0))
 
 
@@ -97,26 +97,26 @@ def total_request(sub_job: SubJob) -> Vector:
 
 
 def _kinds(job: Job) -> Iterator[GangKind]:
-    """The parts of a job that want to be together, each as a gang."""
+    """The kind of each sub-group of a job that has a topology."""
     for sub_job in job.sub_jobs.values() if job.visible else ():
         if sub_job.tasks and requested_topology(sub_job) is not None:
             yield kind_of(len(sub_job.tasks), total_request(sub_job))
 
 
 LOSS, PACKING = 1000.0, 10.0
-"""What is lost goes before how full the wider parts of the network are, and that before the domain itself."""
+"""The loss decides first, then the utilization of the wider parts of the network, then that of the domain."""
 
 
 # -- the worth of domains
 
 
 _WIDER = 16.0
-"""How much more each wider domain counts in how full they are."""
+"""The weight of the utilization of a domain, relative to the next one below."""
 _ROUNDING = 1e-6
 
 
 class BlockWorth:
-    """Scores domains by what is left of them for gangs of the given sizes, else of the kinds that there are."""
+    """Scores domains by what is left of them for gangs of the given sizes, else of the kinds that exist."""
 
     def __init__(self, sizes: Sequence[int]):
         self._sizes = sizes
@@ -124,56 +124,54 @@ class BlockWorth:
         self._version = -1
 
     def learn(self, cluster: Cluster, dirty: Dirty) -> None:
-        """See which gangs there are."""
+        """Count the gangs that exist."""
         if not self._sizes:
             self._seen.update(cluster, dirty)
 
     def follow(self, tree: HyperNodeTree) -> None:
-        """Note which domain is around which, each by its place in the sums."""
+        """Read the tier and the parent of each domain, by its place."""
         if self._version == tree.version:
             return
         self._version = tree.version
-        domains = [*tree.domains.values(), tree.top]
-        place = {domain: place for place, domain in enumerate(domains)}
+        domains, place = tree.lookup.domains, tree.lookup.place
         self._tiers: Ints = np.array([domain.tier for domain in domains], dtype=np.int64)
-        parents = [place[domain.parent] if domain.parent is not None else place[domain] for domain in domains]
-        self._parents: Ints = np.array(parents, dtype=np.int64)
+        self._parents: Ints = np.array([place[domain.parent or domain] for domain in domains], dtype=np.int64)
         self._depth = max(sum(1 for _ in domain.ancestors()) for domain in domains)
 
     def scores(self, sub_job: SubJob, need: Vector, sums: SessionSums, fullness: Floats) -> Floats:
-        """How good it is to take what a sub-group needs from each domain, by its place."""
+        """The score of each domain for the request of a sub-group, by its place."""
         loss = np.zeros(len(self._tiers))
         for kind, share in self._kinds(sub_job):
             loss += share * self._loss(kind, need, sums)
         return PACKING * self._packing(fullness) - LOSS * loss
 
     def _kinds(self, sub_job: SubJob) -> list[tuple[GangKind, float]]:
-        """The gangs that are likely to come, with how likely each kind is."""
+        """The kinds of gangs that are likely to arrive, with their probabilities."""
         if not self._sizes:
             return self._seen.shares()
         like_this = kind_of(len(sub_job.tasks), total_request(sub_job))
         return [(like_this._replace(pods=size), 1 / len(self._sizes)) for size in self._sizes]
 
     def _loss(self, kind: GangKind, need: Vector, sums: SessionSums) -> Floats:
-        """What gangs of a kind lose, as a multiple of what is taken: in the lowest domains that can hold them."""
+        """What gangs of a kind lose in the lowest domains that can hold them, as a multiple of what is taken."""
         holding = self._tiers[_pods_that_fit(kind, sums.allocatable) >= kind.pods]
         taken = max((need.get(dim, 0) / amount for dim, amount in kind.request), default=0.0)
         if not len(holding) or taken <= 0:
             return np.zeros(len(self._tiers))
-        room = _pods_that_fit(kind, sums.free)
-        left = np.maximum(room - math.ceil(taken - _ROUNDING), 0.0)
-        lost: Floats = (room // kind.pods - left // kind.pods) * kind.pods / taken
+        fitting = _pods_that_fit(kind, sums.free)
+        left = np.maximum(fitting - math.ceil(taken - _ROUNDING), 0.0)
+        lost: Floats = (fitting // kind.pods - left // kind.pods) * kind.pods / taken
         return lost[self._around(int(holding.min()))]
 
     def _around(self, tier: int) -> Ints:
-        """Of each domain the lowest around it (or itself) that is of a tier or higher."""
+        """For each domain the lowest one of a tier or higher that contains it."""
         around = np.arange(len(self._tiers))
         for _ in range(self._depth):
             around = np.where(self._tiers[around] < tier, self._parents[around], around)
         return around
 
     def _packing(self, fullness: Floats) -> Floats:
-        """How full the domains around each domain are, the wider the more it counts, from 0 to 1."""
+        """The utilization of the domains that contain each domain, from 0 to 1; the widest has the largest weight."""
         total, weights, around = np.zeros(len(fullness)), 0.0, np.arange(len(fullness))
         for step in range(self._depth):
             weight = _WIDER ** (step - self._depth)
@@ -184,9 +182,9 @@ class BlockWorth:
 
 
 def _pods_that_fit(kind: GangKind, amounts: Ints) -> Floats:
-    """How many pods of a kind each domain has these amounts for."""
+    """For how many pods of a kind these amounts of each domain suffice."""
     pods: Floats = np.full(amounts.shape[1], np.inf)
     for dim, amount in kind.request:
-        there = amounts[dim] if dim < len(amounts) else np.zeros(amounts.shape[1])
-        pods = np.minimum(pods, np.floor(np.maximum(there, 0) / amount + _ROUNDING))
+        of_dim = amounts[dim] if dim < len(amounts) else np.zeros(amounts.shape[1])
+        pods = np.minimum(pods, np.floor(np.maximum(of_dim, 0) / amount + _ROUNDING))
     return np.where(np.isfinite(pods), pods, 0.0)

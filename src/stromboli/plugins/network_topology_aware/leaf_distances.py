@@ -1,4 +1,4 @@
-"""Where a gang is in the tree: how close leaves are to its domain, how many of its tasks each has, the leaf for a rank.
+"""The position of a gang in the tree: how close leaves are to its domain, its tasks in each, the leaf for a rank.
 
 Collective operations of a gang mostly pass data from each rank to the next. If ranks fill one leaf before the next, all
 such pairs share a switch except those at the borders between leaves.
@@ -24,26 +24,20 @@ if TYPE_CHECKING:
     from stromboli.model.topology.hyper_node_tree import HyperNodeTree
 
 MAX_TASKS = 10**9
-"""As many tasks as count on a node for which they request nothing."""
+"""Maximum number of tasks that fit on a node, for tasks that request nothing."""
 
 
 class LeafDistances:
     """The HyperNodes of the lowest tier, which node is in which, and how close each is to a domain."""
 
-    def __init__(self, tree: HyperNodeTree, count: int):
-        self._tiers, self._top = tree.tiers, tree.top
-        self._leaves = [domain for domain in tree.domains.values() if domain.tier == tree.tiers[0]]
-        self._place = {leaf: place for place, leaf in enumerate(self._leaves)}
-        places = (self._place.get(leaf, -1) if (leaf := tree.leaf_of(row)) else -1 for row in range(count))
-        self.of_row: Ints = np.fromiter(places, dtype=np.int64, count=count)
+    def __init__(self, tree: HyperNodeTree):
+        self._tiers, self._top, self._lookup = tree.tiers, tree.top, tree.lookup
+        self.count = len(tree.lookup.places(tree.tiers[0]))
+        """The number of leaves; they come first among all domains."""
+        self.of_row: Ints = tree.lookup.of_tier(tree.tiers[0])
         """The leaf of each node by its place; -1: it is in none."""
         self._below: dict[Domain, Ints] = {}
         self._closeness: dict[Domain, Floats] = {}
-
-    @property
-    def count(self) -> int:
-        """How many leaves there are."""
-        return len(self._leaves)
 
     def leaf_of(self, node: Node | None) -> int:
         """The leaf of a node by its place; -1: it is in none."""
@@ -51,25 +45,25 @@ class LeafDistances:
 
     def is_leaf(self, domain: Domain) -> bool:
         """Whether a domain is of the lowest tier."""
-        return domain in self._place
+        return domain.tier == self._tiers[0]
 
     def place(self, leaf: Domain) -> int:
         """The place of a leaf among all."""
-        return self._place[leaf]
+        return self._lookup.place[leaf]
 
     def above(self, leaf: int) -> Iterator[Domain]:
         """A leaf and all domains around it, or just the top if there is no leaf at this place."""
-        return self._leaves[leaf].ancestors() if leaf >= 0 else iter([self._top])
+        return self._lookup.domains[leaf].ancestors() if leaf >= 0 else iter([self._top])
 
     def closeness(self, domain: Domain) -> Floats:
-        """From 1 for the domain itself down to 0, by the tier of the lowest common domain; last, for no leaf, 0."""
+        """The closeness of each leaf, from 1 down to 0 by the tier of the lowest common domain; last, 0 for no leaf."""
         known = self._closeness.get(domain)
         if known is None:
             known = np.zeros(self.count + 1)
             for ancestor in reversed(list(domain.ancestors())):
                 known[self.leaves_below(ancestor)] = self._score(ancestor.tier)
-            if domain in self._place:
-                known[self._place[domain]] = 1.0
+            if self.is_leaf(domain):
+                known[self.place(domain)] = 1.0
             self._closeness[domain] = known
         return known
 
@@ -83,7 +77,7 @@ class LeafDistances:
         """The leaves at and below a domain."""
         known = self._below.get(domain)
         if known is None:
-            own = [self._place[domain]] if domain in self._place else []
+            own = [self.place(domain)] if self.is_leaf(domain) else []
             parts = [np.array(own, dtype=np.int64), *map(self.leaves_below, domain.children)]
             known = self._below[domain] = np.concatenate(parts)
         return known
@@ -93,14 +87,14 @@ class LeafDistances:
 
 
 class PlacedTasks:
-    """Counted when a sub-group is first asked about, then kept up by moves."""
+    """The tasks of each sub-group by leaf: counted at first use, then updated by moves."""
 
     def __init__(self, distances: LeafDistances):
         self._distances = distances
         self._counts: dict[SubJob, dict[int, int]] = {}
 
     def by_leaf(self, sub_job: SubJob) -> tuple[tuple[int, int], ...]:
-        """How many tasks are in each leaf that has any, as something that can be compared."""
+        """The number of tasks in each leaf that has any, as a value that can be compared."""
         return tuple(self._counted(sub_job).items())
 
     def shares(self, sub_job: SubJob) -> Floats:
@@ -149,7 +143,7 @@ class RankNeighbours:
         self._rank: dict[Task, int] = {}
 
     def leaf_of_neighbour(self, task: Task, sub_job: SubJob) -> int:
-        """The leaf of the placed task whose rank is nearest to this task's, of two the lower; -1: there is none."""
+        """The leaf of the placed task with the nearest rank, of two the lower; -1: no task is placed in a leaf."""
         if sub_job not in self._ranks:
             ranks = self._ranks[sub_job] = sorted(sub_job.tasks, key=lambda task: (task.role, task.order))
             self._rank.update((each, rank) for rank, each in enumerate(ranks))
@@ -169,46 +163,46 @@ class RankNeighbours:
         rows = np.flatnonzero(candidates & (leaves >= 0))
         if not len(rows):
             return -1
-        room = np.zeros(self._distances.count)
-        np.add.at(room, leaves[rows], _tasks_that_fit(task, nodes, rows))
-        choice = LeafChoice(self._distances, room, dict(self._placed.by_leaf(sub_job)))
+        free = np.zeros(self._distances.count)
+        np.add.at(free, leaves[rows], _tasks_that_fit(task, nodes, rows))
+        choice = LeafChoice(self._distances, free, dict(self._placed.by_leaf(sub_job)))
         return choice.best(neighbour, sub_job.counts[Status.PENDING])
 
 
 class LeafChoice:
-    """Chooses so that a gang spans few leaves: at each fork of the tree the branch that holds the rest best."""
+    """Chooses a leaf so that a gang spans few: at each fork the branch in which the remaining tasks fit best."""
 
-    def __init__(self, distances: LeafDistances, room: Floats, held: dict[int, int]):
+    def __init__(self, distances: LeafDistances, free: Floats, held: dict[int, int]):
         self._distances = distances
-        self._room = room
+        self._free = free
         self._held = held
 
     def best(self, neighbour: int, count: int) -> int:
-        """A leaf for the first of so many tasks, as near as can be to their neighbour's."""
+        """A leaf for the first of a number of tasks, as near as possible to their neighbour's."""
         domain = self._nearest(neighbour)
         while not self._distances.is_leaf(domain):
-            branches = [branch for branch in domain.children if self._room_in(branch)]
+            branches = [branch for branch in domain.children if self._free_in(branch)]
             domain = min(branches, key=lambda branch: self._preference(branch, count))
         return self._distances.place(domain)
 
     def _nearest(self, neighbour: int) -> Domain:
-        """The lowest domain around the neighbour's leaf that has room."""
+        """The lowest domain with capacity that contains the neighbour's leaf."""
         for domain in self._distances.above(neighbour):
-            if self._room_in(domain):
+            if self._free_in(domain):
                 return domain
-        raise LookupError("no leaf has room")
+        raise LookupError("no leaf has capacity")
 
     def _preference(self, branch: Domain, count: int) -> tuple[bool, bool, float]:
-        """Where the gang is already; then where all the rest fits, as tightly as can be; else where most of it does."""
+        """First branches with tasks of the gang, then the fullest in which all tasks fit, then the freest."""
         below = self._distances.leaves_below(branch)
         holds = any(leaf in self._held for leaf in below.tolist())
-        room = self._room_in(branch)
-        return not holds, room < count, room if room >= count else -room
+        free = self._free_in(branch)
+        return not holds, free < count, free if free >= count else -free
 
-    def _room_in(self, domain: Domain) -> float:
-        return float(self._room[self._distances.leaves_below(domain)].sum())
+    def _free_in(self, domain: Domain) -> float:
+        return float(self._free[self._distances.leaves_below(domain)].sum())
 
 
 def _tasks_that_fit(task: Task, nodes: Nodes, rows: Ints) -> Floats:
-    """How many tasks like this fit on each of some nodes now, at least one."""
+    """How many tasks like this one fit on each of some nodes now, at least one."""
     return slots(task.shape, nodes.idle[:, rows], MAX_TASKS).clip(1).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Gangs close together in the network; other pods packed into the parts that are in use (spec 04 9)."""
+"""Place gangs close together in the network, and pack other pods into the parts that are in use (spec 04 9)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.amounts import Vector
     from stromboli.model.cluster import Change, Cluster
-    from stromboli.model.node_columns import Ints
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -141,9 +140,8 @@ class NetworkTopologyAware(Plugin):
             return
         if self._layout != (tree.version, columns.layout):
             self._layout = (tree.version, columns.layout)
-            self._distances = LeafDistances(tree, len(columns))
+            self._distances = LeafDistances(tree)
             self._tier_weights = TierWeights(tree.tiers, self.arguments.fading)
-            self._domains_of_tier: dict[int, Ints] = {}
         self._placed = PlacedTasks(self._distances)
         self._ranks = RankNeighbours(self._distances, self._placed)
         if self.arguments.keep_blocks_whole:
@@ -152,7 +150,7 @@ class NetworkTopologyAware(Plugin):
             self._session_sums()  # as of now
 
     def _keep_blocks(self, cluster: Cluster, dirty: Dirty) -> None:
-        """Follow changes of gangs and of the tree."""
+        """Update the kinds of gangs and the tree that `keepBlocksWhole` reads."""
         if self._blocks is None:
             self._blocks, dirty = BlockWorth(self.arguments.gang_sizes), Dirty(everything=True)
         self._blocks.learn(cluster, dirty)
@@ -178,13 +176,13 @@ class NetworkTopologyAware(Plugin):
         start = search_root(root, allocated, highest_tier)
         if start is None:
             return []
-        index = self._session_sums().index
+        place = self._session_sums().place
 
-        def allowed(has_room: Bools, domain: Domain) -> bool:
-            return domain.tier <= highest_tier and bool(has_room[index[domain.name]])
+        def allowed(fitting: Bools, domain: Domain) -> bool:
+            return domain.tier <= highest_tier and bool(fitting[place[domain]])
 
-        rooms = self._rooms(unit, purpose, bool(allocated))
-        parts = [by_tier(start, partial(allowed, has_room)) for has_room in rooms]
+        fitting_domains = self._fitting_domains(unit, purpose, bool(allocated))
+        parts = [by_tier(start, partial(allowed, fitting)) for fitting in fitting_domains]
         if purpose == "evict":
             return widest_first(list(chain(*reversed(parts))), self.arguments.evict_hyper_nodes)
         fitting, *partly = parts
@@ -192,22 +190,21 @@ class NetworkTopologyAware(Plugin):
             return fitting
         pending = unit.pending if isinstance(unit, Job) else whole_request(unit)
         share = self._session_sums().share(pending)
-        roomiest = roomiest_first(list(chain(*partly)), lambda domain: float(share[index[domain.name]]))
-        return [*fitting, *roomiest]
+        return [*fitting, *freest_first(list(chain(*partly)), lambda domain: float(share[place[domain]]))]
 
-    def _rooms(self, unit: Job | SubJob, purpose: str, started: bool) -> list[Bools]:
-        """The domains with enough free resources, in the order to try; near started tasks, all are possible."""
+    def _fitting_domains(self, unit: Job | SubJob, purpose: str, started: bool) -> list[Bools]:
+        """The domains with enough free resources, in the order to try; all if the gang has running pods."""
         sums = self._session_sums()
         if started:
-            return [np.ones(len(sums.index), dtype=bool)]
-        enough = sums.with_room(whole_request(unit), purpose)
+            return [np.ones(len(sums.place), dtype=bool)]
+        enough = sums.with_capacity(whole_request(unit), purpose)
         needed = self.session.rules.tasks_needed(unit) if self.arguments.start_with_minimum else None
         if needed is None or needed >= unit.counts[Status.PENDING] - unit.pending_best_effort:
             return [enough]
         if isinstance(unit, Job):
-            for_all = enough & sums.with_room(unit.pending, purpose)
+            for_all = enough & sums.with_capacity(unit.pending, purpose)
         else:
-            for_all, enough = enough, sums.with_room(self._minimum(unit, needed), purpose)
+            for_all, enough = enough, sums.with_capacity(self._minimum(unit, needed), purpose)
         return [for_all, enough & ~for_all]
 
     def _minimum(self, sub_job: SubJob, needed: int) -> Vector:
@@ -219,8 +216,8 @@ class NetworkTopologyAware(Plugin):
 
     def hyper_node_scores(self, sub_job: SubJob, domains: Sequence[Domain]) -> Mapping[str, float]:
         """The fuller a HyperNode would be the better; among the best, the more tasks it has already."""
-        index, scores_of_all = self._session_sums().index, self._scores_of_all(sub_job)
-        scores = {domain: float(scores_of_all[index[domain.name]]) for domain in domains}
+        place, scores_of_all = self._session_sums().place, self._scores_of_all(sub_job)
+        scores = {domain: float(scores_of_all[place[domain]]) for domain in domains}
         best_score = max(scores.values(), default=0.0)
         best = [domain for domain in domains if scores[domain] == best_score]
         if len(best) > 1:
@@ -303,7 +300,7 @@ class NetworkTopologyAware(Plugin):
         return domain is not None or self.arguments.ranks_side_by_side
 
     def _leaf_codes(self, task: Task, nodes: Nodes) -> Column:
-        """The leaf of each node; none if all are the same, as it then decides nothing."""
+        """The leaf of each node; zeros if it makes no difference."""
         if task.sub_job is None or not self._decides(self.session.topology.allocated_domain(task.sub_job)):
             return nodes.zeros()
         return nodes.pick(self._distances.of_row).astype(np.float64)
@@ -336,23 +333,11 @@ class NetworkTopologyAware(Plugin):
     def _packing(self, scale: float, task: Task, nodes: Nodes) -> Column:
         """How full the HyperNodes of a node would be, the lower tiers counting more; outside of all is best."""
         fullness = np.append(self._session_sums().fullness(self._parts(task.request)), 1.0)
-        weights = self._tier_weights
+        lookup, weights = self.session.cluster.hyper_nodes.lookup, self._tier_weights
         score = np.full(len(nodes), weights.without_hyper_nodes)
         for tier, weight in weights.of_tier.items():
-            score += weight * fullness[nodes.pick(self._domains_at(tier))]
+            score += weight * fullness[nodes.pick(lookup.of_tier(tier))]
         return score * scale
-
-    def _domains_at(self, tier: int) -> Ints:
-        """The domain of a tier that has each node, by its place in the sums; -1: none has it."""
-        known = self._domains_of_tier.get(tier)
-        if known is None:
-            tree, index = self.session.cluster.hyper_nodes, self._session_sums().index
-            known = np.full(len(self.session.cluster.columns), -1, dtype=np.int64)
-            domains = [domain for domain in (*tree.domains.values(), tree.top) if domain.tier == tier]
-            for domain in reversed(domains):
-                known[domain.rows] = index[domain.name]
-            self._domains_of_tier[tier] = known
-        return known
 
 
 # -- which HyperNodes to try for a job or a sub-group, in which order (spec 04 9, 02 3.4 and 7.1)
@@ -389,29 +374,29 @@ def by_tier(root: Domain, eligible: Callable[[Domain], bool]) -> Gradients:
     return [sorted(groups[tier], key=lambda domain: domain.name) for tier in sorted(groups)]
 
 
-def roomiest_first(gradients: Gradients, room: Callable[[Domain], float]) -> Gradients:
-    """The same tiers, each in groups of domains with as much room, those with the most first."""
+def freest_first(gradients: Gradients, free: Callable[[Domain], float]) -> Gradients:
+    """The same tiers, each in groups of domains with equally much free, those with the most first."""
     chosen: Gradients = []
     for group in gradients:
-        by_room: dict[float, list[Domain]] = {}
+        by_free: dict[float, list[Domain]] = {}
         for domain in group:
-            by_room.setdefault(room(domain), []).append(domain)
-        chosen += (by_room[size] for size in sorted(by_room, reverse=True))
+            by_free.setdefault(free(domain), []).append(domain)
+        chosen += (by_free[size] for size in sorted(by_free, reverse=True))
     return chosen
 
 
-def widest_first(gradients: Gradients, most: int) -> Gradients:
-    """The highest tiers first, with at most so many domains in all; what is cut off is the beginning of a group."""
+def widest_first(gradients: Gradients, limit: int) -> Gradients:
+    """The highest tiers first, up to a number of domains; a group that exceeds it loses its first domains."""
     chosen: Gradients = []
     for group in reversed(gradients):
-        if most <= 0:
+        if limit <= 0:
             break
-        chosen.append(group[-most:])
-        most -= len(group)
+        chosen.append(group[-limit:])
+        limit -= len(group)
     return chosen
 
 
-# -- what a domain must have room for, for a job or a sub-group to be tried there (spec 04 9)
+# -- the capacity that a domain must have for a job or a sub-group (spec 04 9)
 
 
 def whole_request(unit: Job | SubJob) -> Vector:
@@ -424,9 +409,9 @@ def whole_request(unit: Job | SubJob) -> Vector:
 
 
 def minimum_request(sub_job: SubJob, needed: int) -> Vector:
-    """What a sub-group requests at least, with whichever of its pending tasks it starts.
+    """The minimum that a sub-group requests to start with some number of its pending tasks.
 
-    It starts with so many of them, among which are as many of each role as the job lacks to its role minimums.
+    Among these are as many of each role as the job lacks to its role minimums.
     """
     by_role: dict[str, list[Task]] = {}
     for task in _pending(sub_job):
@@ -467,21 +452,21 @@ def _pending(sub_job: SubJob) -> list[Task]:
 class TierWeights:
     """The weight `fading^(tier-1)` of every whole tier from the lowest to the highest, divided by the sum of all.
 
-    Tiers without HyperNodes count too: nodes have the full score there. How many there are is up to who writes
-    HyperNodes, so runs of them are summed by formula, and only ratios of powers are computed, which stay finite.
+    Tiers without HyperNodes count too: nodes have the full score there. There may be any number of them, so runs of
+    them are summed by formula, and only ratios of powers are computed, which stay finite.
     """
 
     def __init__(self, tiers: Sequence[int], fading: float):
         lowest, highest = tiers[0], tiers[-1]
         self.of_tier: dict[int, float] = {}
-        """The part of each tier that has HyperNodes; nothing at all if no tier counts."""
+        """The weight of each tier that has HyperNodes; empty if no tier counts."""
         if fading == 0:  # 0^0 = 1: tier 1 alone
             self.of_tier = {tier: float(tier == 1) for tier in tiers} if lowest <= 1 <= highest else {}
         else:
             total = _total(fading, lowest, highest, lowest, highest)
             self.of_tier = {tier: _total(fading, tier, tier, lowest, highest) / total for tier in tiers}
         self.without_hyper_nodes = max(1.0 - sum(self.of_tier.values()), 0.0) if self.of_tier else 0.0
-        """The part of the tiers in between that have none."""
+        """The weight of the tiers in between that have none."""
 
 
 def _total(fading: float, first: int, last: int, lowest: int, highest: int) -> float:

@@ -1,4 +1,4 @@
-"""What HyperNodes had when the session opened, and what they hold now (spec 04 9)."""
+"""The free resources of HyperNodes when the session opened, and their use now (spec 04 9)."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ if TYPE_CHECKING:
     from stromboli.model.topology.domain_sums import DomainSums
 
 Part = tuple[int, float, int]
-"""A resource by its number, how much of it is requested, and how much it counts."""
+"""A resource by its number, the requested amount, and the weight."""
 
 
 class SessionSums:
-    """The sums over some domains: room as of when the session opened, use as of now."""
+    """The sums over some domains: free resources when the session opened, use now."""
 
     def __init__(self, sums: DomainSums):
         self._sums = sums
-        self.index = sums.index
-        """The place of each domain, by name."""
+        self.place = sums.lookup.place
+        """The place of each domain."""
         self._free: Ints = sums.free.copy()
         self._free_in_future: Ints = sums.free_in_future.copy()
         self._leaving: Ints = sums.leaving.copy()
         self.opened: Hashable = self._leaving.tobytes()
-        """All that differs between sessions in what is used."""
+        """What leaving tasks hold: all of the use that differs between sessions."""
         self._fullness: tuple[Hashable, Floats] | None = None
-        self._with_room: dict[tuple[str, tuple[tuple[int, float], ...]], Bools] = {}
+        self._with_capacity: dict[tuple[str, tuple[tuple[int, float], ...]], Bools] = {}
 
     @property
     def free(self) -> Ints:
-        """What is free now."""
+        """Free amounts now."""
         return self._sums.free
 
     @property
     def allocatable(self) -> Ints:
-        """What there is at all."""
+        """Total amounts."""
         return self._sums.allocatable
 
-    def with_room(self, need: Vector, purpose: str) -> Bools:
-        """Domains with so much free, now or in future, at open; for other purposes: that have it at all."""
+    def with_capacity(self, need: Vector, purpose: str) -> Bools:
+        """Domains with a free amount, now or in future, when the session opened; to evict, with it in total."""
         key = (purpose, tuple(sorted(need.items())))
-        known = self._with_room.get(key)
+        known = self._with_capacity.get(key)
         if known is None:
             if purpose != "allocate":
                 known = _covers(self._sums.allocatable, need)
             else:
                 known = _covers(self._free, need) | _covers(self._free_in_future, need)
-            self._with_room[key] = known
+            self._with_capacity[key] = known
         return known
 
     def share(self, need: Vector) -> Floats:
-        """Which part of something each domain has free, now or in future, at open: the least over all resources."""
-        share: Floats = np.full(len(self.index), np.inf)
+        """The part of an amount that each domain had free when the session opened: of the scarcest resource."""
+        share: Floats = np.full(len(self.place), np.inf)
         free = np.maximum(self._free, self._free_in_future)
         for dim, amount in need.items():
             if amount > 0:
@@ -93,9 +93,9 @@ class SessionSums:
 
 
 def _covers(sums: Ints, need: Vector) -> Bools:
-    """Where the sums are at least what is needed, within the tolerance; what nobody has is 0."""
+    """Where the sums are at least what is needed, within the tolerance; an unknown resource has the sum 0."""
     covered = np.ones(sums.shape[1], dtype=bool)
     for dim in {CPU, MEMORY, *need}:
-        there = sums[dim] if dim < len(sums) else np.zeros(sums.shape[1])
-        covered &= there > need.get(dim, 0) - EPSILON
+        amounts = sums[dim] if dim < len(sums) else np.zeros(sums.shape[1])
+        covered &= amounts > need.get(dim, 0) - EPSILON
     return covered
