@@ -228,12 +228,12 @@ class Reservations:
             if task is not None:
                 yield task, charge.node
 
-    def idle_for(self, task: Task) -> Ints:
-        """What is idle on nodes, less what is reserved there for others than this task."""
-        columns = self._cluster.columns
+    def idle_for(self, *tasks: Task) -> Ints:
+        """What is idle on nodes, less what is reserved there for others than these tasks."""
+        columns, owners = self._cluster.columns, {task.uid for task in tasks}
         idle: Ints = columns.idle.copy() if self._charges else columns.idle
         for owner, charge in self._charges.items():
-            if owner != task.uid and charge.node.row >= 0:
+            if owner not in owners and charge.node.row >= 0:
                 idle[:, charge.node.row] -= columns.dense(charge.amount)
         return idle
 

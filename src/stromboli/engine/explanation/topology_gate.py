@@ -68,19 +68,13 @@ class TopologyGate:
         unit = self._unit(job)
         if unit is None:
             return None
-        if label_key(job):
-            return self._by_size(job) or self._diagnosis(job, job, partial(self._label_words, job))
         for limited in (unit, job):
             limit = self._session.topology.tier_limit(limited)
             if limit is not None and limit < self._session.cluster.hyper_nodes.top.tier:
-                return self._by_size(job) or self._diagnosis(
-                    job, limited, partial(self._hyper_node_words, limited, limit)
-                )
-        return (
-            self._by_size(job) or self._without_room(unit)
-            if job in self._session.attempts.without_domain
-            else None
-        )
+                return self._by_size(job) or self._diagnosis(job, limited)
+        if job not in self._session.attempts.without_domain:
+            return None
+        return self._by_size(job) or self._without_capacity(unit)
 
     def by_size(self, job: Job) -> Diagnosis | None:
         """Of a job that was not tried: even empty HyperNodes that it may use are too small.
@@ -91,12 +85,12 @@ class TopologyGate:
         if limit is None or session.needs.is_hopeless(job) or not session.needs.could_never_start(job):
             return None
         if job.complete:
-            return self._diagnosis(job, job, partial(self._hyper_node_words, job, limit))
+            return self._diagnosis(job, job)
         text = f"no HyperNode of {_tier_text(job, limit)} or below is large enough for its minResources"
         remedy = f"{LESS}, {_farther_apart(job)}, or add nodes"
         return Diagnosis("topology", _NO_HYPER_NODE, text, remedy, code=_NO_DOMAIN_CODE)
 
-    def _without_room(self, unit: Job | SubJob) -> Diagnosis | None:
+    def _without_capacity(self, unit: Job | SubJob) -> Diagnosis | None:
         """Of a job that may be anywhere and was not tried, since all nodes together have too little capacity."""
         asked = self._asked.of(unit).tasks
         key = frozenset(Counter(task.shape for task in asked).items())
@@ -143,10 +137,14 @@ class TopologyGate:
         lacks_capacity = any(reason.curable for reason in verdict.reasons)
         return lacks_capacity or bool(self._session.reachable(task, confined=False).any())
 
-    # -- words without numbers that move
+    # -- texts without numbers that change
 
-    def _hyper_node_words(self, unit: Job | SubJob, limit: int, wider: str) -> tuple[str, str]:
-        """What holds it, and the remedy, with `wider` as the way to allow more distance."""
+    def _texts(self, unit: Job | SubJob, wider: str) -> tuple[str, str]:
+        """What holds a job or a sub-group, and the remedy, with `wider` as the way to allow more distance."""
+        return self._label_texts(unit) if label_key(unit) else self._hyper_node_texts(unit, wider)
+
+    def _hyper_node_texts(self, unit: Job | SubJob, wider: str) -> tuple[str, str]:
+        limit = self._session.topology.tier_limit(unit) or 0
         bad = left_out(self._session.cluster.hyper_nodes, lambda spec: spec.tier <= limit)
         bad = f", and {bad}" if bad else ""
         tier = _tier_text(unit, limit)
@@ -179,7 +177,7 @@ class TopologyGate:
             self._empty[limit] = f", and {empty}" if empty else ""
         return self._empty[limit]
 
-    def _label_words(self, job: Job, wider: str) -> tuple[str, str]:
+    def _label_texts(self, job: Job | SubJob) -> tuple[str, str]:
         key, columns = label_key(job), self._session.cluster.columns
         anew = "create a new PodGroup without schedulingConstraints"
         if not label_domains(columns, key).by_value:
@@ -224,21 +222,21 @@ class TopologyGate:
         missing = [action for action in GANG_ACTIONS if action not in self._session.policy.actions]
         return f"{known}, or add {' or '.join(missing)} to the policy actions" if missing else known
 
-    # -- the numbers of the moment
+    # -- the current numbers
 
-    def _diagnosis(self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]]) -> Diagnosis:
+    def _diagnosis(self, job: Job, unit: Job | SubJob) -> Diagnosis:
         reason = "No domain with room" if label_key(job) else _NO_HYPER_NODE
-        steady = Diagnosis("topology", reason, *words(_farther_apart(unit)), code=_NO_DOMAIN_CODE)
-        return replace(steady, measure=partial(self._numbers, job, unit, words, steady))
+        steady = Diagnosis("topology", reason, *self._texts(unit, _farther_apart(unit)), code=_NO_DOMAIN_CODE)
+        return replace(steady, measure=partial(self._numbers, job, unit, steady))
 
-    def _numbers(
-        self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]], steady: Diagnosis
-    ) -> Diagnosis:
+    def _numbers(self, job: Job, unit: Job | SubJob, steady: Diagnosis) -> Diagnosis:
         remedy = steady.remedy
         closest = DomainSearch(self._session, self._asked.of(unit).tasks).closest(self._candidates(job, unit))
         if closest is not None and not label_key(job):
             wider = self._wider(unit)
-            remedy = f"{wider}: {remedy}" if wider else f"{self._all_nodes(unit)}: {words(LESS)[1]}"
+            remedy = (
+                f"{wider}: {remedy}" if wider else f"{self._all_nodes(unit)}: {self._texts(unit, LESS)[1]}"
+            )
         return replace(steady, remedy=remedy, closest=closest)
 
     def _wider(self, unit: Job | SubJob) -> str:

@@ -199,7 +199,8 @@ class LabelCapacity:
         self.fitting_now = np.zeros(len(self.domains))
         self._incoming = np.zeros((len(_VIEW), len(self.domains)))
         tasks = [task for task in job.by_status[Status.PENDING] if not task.gates]
-        now, later = _free_for(session, tasks)
+        reservations = session.cluster.reservations
+        now, later = reservations.idle_for(*tasks), reservations.future_idle_for(*tasks)
         of_shape, counts = {task.shape: task for task in tasks}, Counter(task.shape for task in tasks)
         for shape, count in counts.items():
             reachable = session.reachable(of_shape[shape])
@@ -225,19 +226,6 @@ class LabelCapacity:
             scores += np.floor(np.minimum(used, size) * FULL / np.maximum(size, 1))
             known += size > 0
         return np.floor(scores / np.maximum(known, 1))
-
-
-def _free_for(session: Session, tasks: Sequence[Task]) -> tuple[Ints, Ints]:
-    """What nodes have free for tasks of a job, their reservations included: now, and once what is leaving has left."""
-    reservations = session.cluster.reservations
-    now, later = session.cluster.columns.idle, reservations.future_idle_for(*tasks)
-    if reservations and tasks:
-        now = reservations.idle_for(tasks[0])
-        for task in tasks[1:]:
-            own = reservations.own_room(task)
-            if own is not None:
-                now[:, own.row] += own.amount
-    return now, later
 
 
 def _nominated(session: Session, tasks: Sequence[Task]) -> Bools:
