@@ -378,39 +378,36 @@ class UnitRelocation:
         if queue is None or session.rules.overused(queue):
             return False
         with session.statement() as attempt:
+            top, (task, *_) = session.cluster.hyper_nodes.top, unit.tasks
             if unit.whole:
                 _forget_hyper_nodes(session, unit.job)
-                placed = self._place_gang(unit)
-            else:
-                placed = self._place_single(attempt, unit.tasks[0], origins[unit.tasks[0]])
+                placed = self._place_gang(unit, top)
+            else:  # it stays where the topology of its gang allows it beside the others
+                placed = self._place_sub_job(task.sub_job, unit.tasks, top, origins[task])
             if placed:
                 attempt.keep()
             return placed
 
-    def _place_single(self, attempt: Statement, task: Task, origin: Node) -> bool:
-        """A task of a gang with a network topology stays where that allows it beside the others."""
-        for domain in self._domains(task.sub_job, self._session.cluster.hyper_nodes.top):
-            mask = domain.mask(len(self._session.cluster.columns))
-            mask[origin.row] = False
-            if self._place_task(attempt, task, mask):
-                return True
-        return False
-
-    def _place_gang(self, unit: MoveUnit) -> bool:
+    def _place_gang(self, unit: MoveUnit, within: Domain) -> bool:
         by_sub_job: dict[SubJob, list[Task]] = {}
         for task in unit.tasks:
             if task.sub_job is not None:
                 by_sub_job.setdefault(task.sub_job, []).append(task)
-        for domain in self._domains(unit.job, self._session.cluster.hyper_nodes.top):
+        for domain in self._domains(unit.job, within):
             with self._session.statement() as part:
                 if all(self._place_sub_job(*entry, domain) for entry in by_sub_job.items()):
                     part.keep()
                     return True
         return False
 
-    def _place_sub_job(self, sub_job: SubJob, tasks: list[Task], within: Domain) -> bool:
+    def _place_sub_job(
+        self, sub_job: SubJob | None, tasks: Sequence[Task], within: Domain, origin: Node | None = None
+    ) -> bool:
+        """Place tasks in one domain, if need be on other nodes than their origin."""
         for domain in self._domains(sub_job, within):
             mask = domain.mask(len(self._session.cluster.columns))
+            if origin is not None:
+                mask[origin.row] = False
             with self._session.statement() as part:
                 if all(self._place_task(part, task, mask) for task in tasks):
                     part.keep()
