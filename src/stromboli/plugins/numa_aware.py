@@ -40,7 +40,9 @@ RUN_EXPORTER = Remedy(
 SET_STATIC = Remedy("set cpuManagerPolicy: static in the kubelet configuration", rank=Rank.ABSENCE)
 ALL_ASSIGNED = Remedy("all CPUs are exclusively assigned to containers: wait or add nodes")
 SAME_POLICY = Remedy("set the task's topologyPolicy to the topologyManagerPolicy of the kubelets")
-_STRICT = ("restricted", "single-numa-node")
+SINGLE = "single-numa-node"
+STRICT = ("restricted", SINGLE)
+"""The policies of kubelets that refuse a container whose CPUs are of more NUMA nodes than necessary."""
 
 
 def fewer_cpus(ledger: CpuLedger, policy: str, asked: int) -> Remedy:
@@ -59,11 +61,11 @@ def _text(ledger: CpuLedger, policy: str, asked: int, in_numbers: bool) -> str:
     nodes = {
         name: cpus
         for name, cpus in ledger.nodes.items()
-        if cpus.policies.static and cpus.policies.topology in ((policy,) if policy else _STRICT)
+        if cpus.policies.static and cpus.policies.topology in ((policy,) if policy else STRICT)
     }
     policies = Counter(cpus.policies.topology for cpus in nodes.values())
     where = ", ".join(f"{policy} on {_nodes(count)}" for policy, count in sorted(policies.items()))
-    single = set(policies) == {_STRICT[1]}
+    single = set(policies) == {SINGLE}
     among = "one NUMA node" if single else "the fewest possible NUMA nodes"
     asks = f"it requests {_cpus(asked)} from {among} ({where})"
     largest, node = _most(ledger, nodes, free=False)
@@ -170,10 +172,6 @@ def _cpus_for(topology: CpuTopology, hint: Hint, available: int, request: int) -
 # -- which NUMA nodes a container should have its CPUs from: what the kubelet's topology manager would choose
 
 
-SINGLE = "single-numa-node"
-RESTRICTED = "restricted"
-
-
 class Hint(NamedTuple):
     """NUMA nodes as the bits of a number."""
 
@@ -199,7 +197,7 @@ def best_hint(policy: str, topology: CpuTopology, free: int | None, request: int
 
 def admits(policy: str, hint: Hint) -> bool:
     """Whether a container may have CPUs of these NUMA nodes."""
-    return hint.preferred or policy not in (RESTRICTED, SINGLE)
+    return hint.preferred or policy not in STRICT
 
 
 def _available(topology: CpuTopology, free: int) -> dict[int, int]:
