@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stromboli.engine.decisions import Event
+from stromboli.model.cards.gpu_columns import GpuDemands
 from tests.plugins.deviceshare.card_worlds import (
     card,
     card_pod,
@@ -26,6 +27,18 @@ def test_percentages_of_memory_count_where_the_configuration_names_them() -> Non
     world.step()
     ((share,),) = world.task("p").grants[0].containers  # type: ignore[attr-defined]
     assert share.memory == 2400
+
+
+def test_the_demand_on_gpus_is_what_the_pod_gets() -> None:
+    """A percentage of 0 leaves the requested memory out."""
+    percent = "volcano.sh/vgpu-memory-percentage"
+    config = mig_config(f"nvidia: {{resourceMemoryPercentageName: {percent}}}")
+    node = vgpu_node("a", card("GPU-0", 8000), **{percent: 1000})
+    world = world_of(VGPU, config, node, card_pod("p", {**vgpu(3000), percent: 0}))
+    world.step()
+    ((share,),) = world.task("p").grants[0].containers  # type: ignore[attr-defined]
+    demand = GpuDemands(world.cluster, "nvidia.com/gpu").of(world.task("p"))
+    assert (share.memory, demand.gpus, demand.memory) == (0, 1, 0)
 
 
 def test_without_a_name_for_percentages_they_are_not_looked_at() -> None:

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stromboli.api import card_names, names
-from stromboli.model.cards.pod_cards import asked_of_gpu_share, whole_amount
+from stromboli.model.cards.pod_cards import (
+    UNSET,
+    ContainerRequest,
+    asked_of_gpu_share,
+    container_requests,
+)
 from stromboli.model.constraints.node_selection import required_selector
 from stromboli.model.dimensions import CPU
 from stromboli.model.feed import ChangeLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from stromboli.api.types.meta import Quantity
-    from stromboli.api.types.pod import PodSpec
     from stromboli.model.cards.device_config import NvidiaConfig
     from stromboli.model.cards.node_cards import NodeCards
     from stromboli.model.cards.registrations import Models
@@ -62,8 +63,8 @@ def gpu_demand(task: Task, dims: Dimensions, config: NvidiaConfig | None, resour
     """The demand of a task: parts of registered cards, else whole GPUs as a resource of nodes."""
     request, spec = task.shape.request, task.shape.spec
     cpu = int(request.get(CPU, 0))
-    parts = [*_vgpu_parts(spec, config)] if config is not None else []
-    if parts:
+    containers = container_requests(spec, config) if config is not None else ()
+    if parts := [_vgpu_part(asked) for asked in containers if asked.cards]:
         counts, shares, memories = zip(*parts, strict=True)
         return GpuDemand(cpu, max(shares), sum(counts), max(memories))
     if memory := asked_of_gpu_share(spec, card_names.GPU_MEMORY):
@@ -97,24 +98,11 @@ class GpuDemands:
         return demand
 
 
-def _vgpu_parts(spec: PodSpec, config: NvidiaConfig) -> Iterator[tuple[int, int, int]]:
-    """GPUs, share and memory of each container that requests parts of GPUs."""
-    for container in spec.containers:
-        limits, requests = container.resources.limits, container.resources.requests
-        if config.count_name not in limits and config.memory_name not in limits:
-            continue
-        cards = whole_amount(limits[config.count_name]) if config.count_name in limits else 1
-        memory = _amount(config.memory_name, limits, requests)
-        percent = _amount(config.percentage_name, limits, requests)
-        cores = _amount(config.cores_name, limits, requests)
-        if not memory and not percent:
-            percent = 100
-        if cards:
-            yield cards, min(10 * max(percent, cores), WHOLE), 0 if percent else memory
-
-
-def _amount(name: str, limits: Mapping[str, Quantity], requests: Mapping[str, Quantity]) -> int:
-    return whole_amount(limits.get(name, requests.get(name))) if name else 0
+def _vgpu_part(asked: ContainerRequest) -> tuple[int, int, int]:
+    """GPUs, and the share and the memory of each, that a container requests."""
+    if asked.percent == UNSET:
+        return asked.cards, min(10 * asked.cores, WHOLE), asked.memory
+    return asked.cards, min(10 * max(asked.percent, asked.cores), WHOLE), 0
 
 
 class GpuModels(NamedTuple):

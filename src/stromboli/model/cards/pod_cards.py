@@ -17,7 +17,9 @@ from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.api.types.meta import Quantity
-    from stromboli.api.types.pod import PodSpec
+    from stromboli.api.types.pod import PodSpec, Resources
+    from stromboli.model.cards.card import Card
+    from stromboli.model.cards.device_config import NvidiaConfig
     from stromboli.model.task import Task
 
 
@@ -87,6 +89,39 @@ def whole_amount(quantity: Quantity | None) -> int:
     except QuantityError:
         return 0
     return min(int(value), MAX_OF_A_CARD) if value == int(value) and value >= 0 else 0
+
+
+UNSET = 101
+"""The percentage of memory that means none."""
+
+
+class ContainerRequest(Struct, frozen=True):
+    """The request of a container on each of its vGPU cards."""
+
+    cards: int
+    memory: int
+    percent: int = UNSET
+    cores: int = 0
+
+    def memory_of(self, card: Card) -> int:
+        return card.memory * self.percent // 100 if self.percent != UNSET else self.memory
+
+
+def container_requests(spec: PodSpec, config: NvidiaConfig) -> tuple[ContainerRequest, ...]:
+    """The requests of the regular containers that have a limit of vGPU cards or of their memory."""
+    return tuple(
+        _container_request(container.resources, config)
+        for container in spec.containers
+        if {config.count_name, config.memory_name} & container.resources.limits.keys()
+    )
+
+
+def _container_request(resources: Resources, config: NvidiaConfig) -> ContainerRequest:
+    amounts = {**resources.requests, **resources.limits}
+    cards = whole_amount(resources.limits.get(config.count_name, 1))
+    memory, cores = (whole_amount(amounts.get(name)) for name in (config.memory_name, config.cores_name))
+    percent = whole_amount(amounts.get(config.percentage_name, UNSET))
+    return ContainerRequest(cards, memory, 100 if percent == UNSET and memory == 0 else percent, cores)
 
 
 def asked_of_gpu_share(spec: PodSpec, name: str) -> int:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 Shares = tuple[tuple[CardShare, ...], ...]
-RulesOf = Callable[["Task"], frozenset[int]]
-"""The exclusive rules that a task matches."""
 Order = Sequence[int] | None
 """Cards by index in the order of preference; none: by the arguments of the plugin."""
 
@@ -68,9 +66,7 @@ class CardRequest(Protocol):
     def lock(self) -> str:
         """The lock of a node under which its device plugin serves such pods."""
 
-    def fit(
-        self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
-    ) -> Fit | CardShortage:
+    def fit(self, cards: NodeCards, taken: CardColumns, order: Order = None) -> Fit | CardShortage:
         """The shares that a pod gets beside what is in use: of the first cards that serve, in this order."""
 
     def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | CardShortage | None:
@@ -89,12 +85,9 @@ class CardRequest(Protocol):
 class HeldCards:
     """Tasks with reservations that request shares of cards."""
 
-    def __init__(
-        self, cluster: Cluster, requests_of: Callable[[Task], tuple[CardRequest, ...]], rules_of: RulesOf
-    ):
+    def __init__(self, cluster: Cluster, requests_of: Callable[[Task], tuple[CardRequest, ...]]):
         self._reservations = cluster.reservations
         self._requests_of = requests_of
-        self._rules_of = rules_of
         self._owners: dict[Node, tuple[Task, ...]] = {}
         self._version = -1
 
@@ -115,7 +108,7 @@ class HeldCards:
         later, taken = cards.later.copy(), taken.copy()
         for owner in owners:
             for request in self._requests_of(owner):
-                answer = request.fit(cards, later, self._rules_of) if request.model == cards.model else None
+                answer = request.fit(cards, later) if request.model == cards.model else None
                 if isinstance(answer, Fit):
                     shares = [share for container in answer.shares for share in container]
                     for placed in cards.placed_shares(shares):
@@ -133,10 +126,9 @@ FITS = 0
 class CardFits:
     """A request against the cards of all nodes: the reasons of nodes by number, and the scores of the others."""
 
-    def __init__(self, cluster: Cluster, request: CardRequest, rules_of: RulesOf, held: HeldCards):
+    def __init__(self, cluster: Cluster, request: CardRequest, held: HeldCards):
         self._cluster = cluster
         self._request = request
-        self._rules_of = rules_of
         self._held = held
         self._owners: Mapping[Node, tuple[Task, ...]] = {}
         self._shortages: list[CardShortage | None] = [None]
@@ -226,14 +218,14 @@ class CardFits:
         answer = self._fit_or_never(cards, beside, order)
         if isinstance(answer, Fit) or beside is taken:
             return answer
-        alone = self._request.fit(cards, taken, self._rules_of)
+        alone = self._request.fit(cards, taken)
         return CardShortage(reasons.HELD) if isinstance(alone, Fit) else answer
 
     def _fit_or_never(self, cards: NodeCards, taken: CardColumns, order: Order) -> Fit | CardShortage:
         """As `fit`, in any order if not in this; if even empty cards do not suffice, the reason is not curable."""
-        answer = self._request.fit(cards, taken, self._rules_of, order)
+        answer = self._request.fit(cards, taken, order)
         if order is not None and isinstance(answer, CardShortage):
-            answer = self._request.fit(cards, taken, self._rules_of)
+            answer = self._request.fit(cards, taken)
         if isinstance(answer, CardShortage) and answer.reason.curable:
             empty = self._fit_on_empty(cards)
             if isinstance(empty, CardShortage):
@@ -244,7 +236,7 @@ class CardFits:
         """The result of empty cards: always the same for the same cards."""
         known = self._on_empty.get(id(cards))
         if known is None or known[0] is not cards:
-            answer = self._request.fit(cards, CardColumns(len(cards.cards)), self._rules_of)
+            answer = self._request.fit(cards, CardColumns(len(cards.cards)))
             known = self._on_empty[id(cards)] = (cards, answer)
         return known[1]
 

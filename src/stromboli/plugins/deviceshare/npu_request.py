@@ -13,7 +13,7 @@ from stromboli.api import card_reasons as reasons
 from stromboli.model.cards.card import ALL_CORES, Card
 from stromboli.model.cards.device_config import NpuConfig
 from stromboli.model.cards.pod_cards import CardShare, encoded_shares, whole_amount
-from stromboli.plugins.deviceshare.card_fits import CardShortage, Fit, Order, RulesOf, Shares
+from stromboli.plugins.deviceshare.card_fits import CardShortage, Fit, Order, Shares
 
 if TYPE_CHECKING:
     from stromboli.api.types.pod import PodSpec
@@ -72,9 +72,7 @@ class NpuRequest:
     def lock(self) -> str:
         return card_names.NPU_LOCK
 
-    def fit(
-        self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
-    ) -> Fit | CardShortage:
+    def fit(self, cards: NodeCards, taken: CardColumns, order: Order = None) -> Fit | CardShortage:
         if self.hami_core and cards.mode != card_names.HAMI_CORE:
             return CardShortage(reasons.OTHER_MODE, card_names.HAMI_CORE)
         healthy = [card for card in cards.cards if card.healthy]

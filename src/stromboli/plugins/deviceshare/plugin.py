@@ -28,7 +28,9 @@ from stromboli.model.cards.device_config import BUILT_IN, CONFIG_KEY, DeviceConf
 from stromboli.model.cards.pod_cards import (
     CardGrant,
     CardShare,
+    ContainerRequest,
     asked_of_gpu_share,
+    container_requests,
     limit_names,
     lock_counts,
     matches_labels,
@@ -44,17 +46,14 @@ from stromboli.plugins.deviceshare.card_fits import (
     Fit,
     HeldCards,
     Order,
-    RulesOf,
     Shares,
 )
 from stromboli.plugins.deviceshare.npu_request import NpuRequest, npu_containers
 from stromboli.plugins.deviceshare.share_arguments import ShareArguments
 from stromboli.plugins.deviceshare.vgpu_request import (
     MAX_LISTED,
-    ContainerRequest,
     VgpuRequest,
     card_choice,
-    container_requests,
     listed_cards,
 )
 
@@ -109,7 +108,7 @@ class DeviceShare(Plugin):
         )
         if dirty.everything or cluster.cards.models != models:
             self._fits.clear()
-            self._held = HeldCards(cluster, self._requests, self._rules_of)
+            self._held = HeldCards(cluster, self._requests)
         cluster.share_cards(models)
         if self._registered != bool(cluster.cards.registering):
             self._registered = not self._registered
@@ -168,7 +167,10 @@ class DeviceShare(Plugin):
         if arguments.vgpu and (containers := self._vgpu_containers(task.shape)):
             rules = self._rules_of(task) if self._rules else frozenset()
             resources = (config.nvidia.memory_name, config.nvidia.cores_name)
-            requests.append(VgpuRequest(containers, card_choice(task), rules, arguments.policy, resources))
+            choice = card_choice(task)
+            requests.append(
+                VgpuRequest(containers, choice, rules, arguments.policy, resources, self._rules_of)
+            )
         if arguments.gpu_sharing and (memory := asked_of_gpu_share(spec, card_names.GPU_MEMORY)):
             requests.append(GpuShareRequest(memory=memory))
         if arguments.gpu_number and (number := asked_of_gpu_share(spec, card_names.GPU_NUMBER)):
@@ -199,7 +201,7 @@ class DeviceShare(Plugin):
     def _fits_of(self, request: CardRequest) -> CardFits:
         fits = self._fits.get(request)
         if fits is None:
-            fits = self._fits[request] = CardFits(self.session.cluster, request, self._rules_of, self._held)
+            fits = self._fits[request] = CardFits(self.session.cluster, request, self._held)
             if len(self._fits) > MAX_FITS:
                 self._fits.popitem(last=False)
         else:
@@ -338,9 +340,7 @@ class GpuShareRequest:
     def lock(self) -> str:
         return card_names.GPU_LOCK if self.memory else ""
 
-    def fit(
-        self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
-    ) -> Fit | CardShortage:
+    def fit(self, cards: NodeCards, taken: CardColumns, order: Order = None) -> Fit | CardShortage:
         ordered = cards.cards if order is None else [cards.cards[index] for index in order]
         healthy = [card for card in ordered if card.healthy]
         if not healthy:

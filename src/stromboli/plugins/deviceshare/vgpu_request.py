@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stromboli.api import card_names
 from stromboli.api import card_reasons as reasons
-from stromboli.api.types.pod import PodSpec
 from stromboli.model.cards.card import ALL_CORES, Card, Slot
-from stromboli.model.cards.pod_cards import CardShare, encoded_shares, group_key, whole_amount
-from stromboli.plugins.deviceshare.card_fits import CardShortage, Fit, Order, RulesOf, Shares
+from stromboli.model.cards.pod_cards import CardShare, ContainerRequest, encoded_shares, group_key
+from stromboli.plugins.deviceshare.card_fits import CardShortage, Fit, Order, Shares
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stromboli.model.cards.device_config import NvidiaConfig
     from stromboli.model.cards.node_cards import CardColumns, NodeCards
     from stromboli.model.task import Task
 
 
-UNSET = 101
-"""The percentage of memory that means none."""
-ALL_OF_IT = 100
 MAX_LISTED = 256
 """Maximum uuids and types that the annotations of a pod may list in total."""
 _LISTS = (
@@ -32,42 +25,6 @@ _LISTS = (
     card_names.USE_GPU_TYPE,
     card_names.AVOID_GPU_TYPE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerRequest:
-    """The request of a container on each of its cards."""
-
-    cards: int
-    memory: int
-    percent: int = UNSET
-    cores: int = 0
-
-    def memory_of(self, card: Card) -> int:
-        return card.memory * self.percent // 100 if self.percent != UNSET else self.memory
-
-
-def container_requests(spec: PodSpec, config: NvidiaConfig) -> tuple[ContainerRequest, ...]:
-    """Of each regular container with a limit of cards or of memory."""
-    return tuple(
-        _container_request(container.resources.limits, container.resources.requests, config)
-        for container in spec.containers
-        if {config.count_name, config.memory_name} & container.resources.limits.keys()
-    )
-
-
-def _container_request(
-    limits: Mapping[str, str | int | float], requests: Mapping[str, str | int | float], config: NvidiaConfig
-) -> ContainerRequest:
-    def amount(name: str, default: int = 0) -> int:
-        quantity = limits.get(name, requests.get(name)) if name else None
-        return default if quantity is None else whole_amount(quantity)
-
-    memory, percent = amount(config.memory_name), amount(config.percentage_name, UNSET)
-    if percent == UNSET and memory == 0:
-        percent = ALL_OF_IT
-    cards = whole_amount(limits[config.count_name]) if config.count_name in limits else 1
-    return ContainerRequest(cards, memory, percent, amount(config.cores_name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +105,10 @@ def _cores_serve(asked: int, taken: int, sharers: int) -> bool:
     )
 
 
+def _no_rules(task: Task) -> frozenset[int]:
+    return frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class VgpuRequest:
     """Everything that determines the cards for a pod."""
@@ -159,6 +120,8 @@ class VgpuRequest:
     policy: str = ""
     names: tuple[str, str] = (card_names.VGPU_MEMORY, card_names.VGPU_CORES)
     """The resources of memory and cores, for reasons."""
+    rules_of: Callable[[Task], frozenset[int]] = field(default=_no_rules, compare=False)
+    """The exclusive rules that another task matches."""
 
     @property
     def model(self) -> str:
@@ -168,12 +131,10 @@ class VgpuRequest:
     def lock(self) -> str:
         return card_names.VGPU_LOCK
 
-    def fit(
-        self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
-    ) -> Fit | CardShortage:
+    def fit(self, cards: NodeCards, taken: CardColumns, order: Order = None) -> Fit | CardShortage:
         if self.choice.mode is not None and self.choice.mode != cards.mode:
             return CardShortage(reasons.OTHER_MODE, self.choice.mode[:63])
-        trial = VgpuTrial(self, cards, taken, rules_of, order)
+        trial = VgpuTrial(self, cards, taken, order)
         shares = []
         for container in self.containers:
             chosen = trial.take(container)
@@ -240,13 +201,11 @@ class VgpuTrial:
         request: VgpuRequest,
         cards: NodeCards,
         taken: CardColumns,
-        rules_of: RulesOf,
         order: Order = None,
     ):
         self._request = request
         self._node = cards
         self._taken = taken
-        self._rules_of = rules_of
         self._given_order = order
         self._sharers, self._memory, self._cores = [*taken.sharers], [*taken.memory], [*taken.cores]
         self._slots: dict[int, list[Slot]] = {}
@@ -307,9 +266,7 @@ class VgpuTrial:
             return CardShortage(reasons.SAME_GROUP)
         if card.memory - self._memory[index] < container.memory_of(card):
             return CardShortage(reasons.MEMORY, f"{container.memory_of(card)} of {memory}")
-        used = self._cores[index]
-        full = container.cores == ALL_CORES and self._sharers[index] > 0
-        if used + container.cores > ALL_CORES or full or (used == ALL_CORES and not container.cores):
+        if not _cores_serve(container.cores, self._cores[index], self._sharers[index]):
             return CardShortage(reasons.CORES, f"{container.cores} of {cores}")
         if self._node.mode == card_names.MIG and self._free_slot(index, card, container) is None:
             return CardShortage(reasons.SLOTS, f"{container.memory_of(card)} of {memory}")
@@ -320,7 +277,7 @@ class VgpuTrial:
         rules = self._request.rules
         if not rules or self._node.mode != card_names.HAMI_CORE:
             return False
-        return any(rules & self._rules_of(holder) for holder in self._taken.holders[index])
+        return any(rules & self._request.rules_of(holder) for holder in self._taken.holders[index])
 
     def _has_group(self, index: int) -> bool:
         group = self._request.choice.group
