@@ -78,7 +78,7 @@ def test_the_policy_in_force_is_told_with_its_source_age_and_digest():
     assert FILE in text
     assert "2h ago" in text or "120m ago" in text
     assert document.digest in text
-    assert re.search(r"1 enqueue|enqueue Admit waiting jobs", text)
+    assert re.search(r"1 enqueue|enqueue Admit pending jobs", text)
     assert text.index("enqueue") < text.index("allocate") < text.index("backfill")
 
 
