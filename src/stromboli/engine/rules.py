@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -223,56 +224,27 @@ class Rules:
 
     def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
         """Whether the limits of a queue could let it take so many tasks like this one, if it loses none."""
-        for plugin in self._limiting:
-            try:
-                if not plugin.may_allocate(queue, task, count):
-                    return False
-            except BaseException as error:
-                raise_attributed(error, plugin.name, "may_allocate")
-        return True
+        return all(answers((plugin.may_allocate for plugin in self._limiting), (queue, task, count)))
 
     def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
         """Which of the jobs that wait in order could start before others, by slot; None: any could."""
-        allowed: Ints | None = None
-        for plugin in self._ordering:
-            try:
-                slots = plugin.may_overtake(waiting)
-            except BaseException as error:
-                raise_attributed(error, plugin.name, "may_overtake")
-            if slots is not None:
-                allowed = slots if allowed is None else np.intersect1d(allowed, slots)
-        return allowed
+        asked = answers((plugin.may_overtake for plugin in self._ordering), (waiting,))
+        known: list[Ints] = [slots for slots in asked if slots is not None]
+        return reduce(np.intersect1d, known) if known else None
 
     def promised_before(self) -> Job | None:
         """The job to which a plugin promised a start in the session before, before others."""
-        for plugin in self._ordering:
-            try:
-                job = plugin.promised_before()
-            except BaseException as error:
-                raise_attributed(error, plugin.name, "promised_before")
-            if job is not None:
-                return job
-        return None
+        jobs = answers((plugin.promised_before for plugin in self._ordering), ())
+        return next((job for job in jobs if job is not None), None)
 
     def keeps_first_turn(self, job: Job) -> bool:
         """Whether that job comes even before jobs of a higher priority in other queues."""
-        for plugin in self._ordering:
-            try:
-                if plugin.keeps_first_turn(job):
-                    return True
-            except BaseException as error:
-                raise_attributed(error, plugin.name, "keeps_first_turn")
-        return False
+        return any(answers((plugin.keeps_first_turn for plugin in self._ordering), (job,)))
 
     def tasks_needed(self, unit: Job | SubJob) -> int:
         """How many more tasks of a job or a sub-group must be placed, at least, before it can start."""
-        sub_group = isinstance(unit, SubJob) and bool(unit.job.policies)
-        needed = 1
-        for plugin in self._counting[sub_group]:
-            try:
-                needed = max(needed, plugin.tasks_needed(unit))
-            except BaseException as error:
-                raise_attributed(error, plugin.name, "tasks_needed")
+        counting = self._counting[isinstance(unit, SubJob) and bool(unit.job.policies)]
+        needed: int = max((1, *answers((plugin.tasks_needed for plugin in counting), (unit,))))
         return needed
 
     def _who_counts(self, ready: str, pipelined: str) -> list[Plugin]:
