@@ -2,6 +2,7 @@
 
 from stromboli.engine.job_needs import JobNeeds
 from stromboli.engine.queue_limits import InqueueResources, ceiling
+from stromboli.engine.rules import Rules
 from stromboli.model.amounts import UNLIMITED
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.dimensions import CPU, MEMORY
@@ -12,7 +13,7 @@ from tests.manifests import group, job_named, node, pod, task_named
 
 
 def needs_in(cluster: Cluster) -> JobNeeds:
-    return JobNeeds(cluster, lambda job: 1, reserves_minimum=False)
+    return JobNeeds(cluster, Rules([]), reserves_minimum=False)
 
 
 def pledges_of(cluster: Cluster) -> InqueueResources:

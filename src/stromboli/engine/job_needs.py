@@ -2,129 +2,41 @@
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_right
 from collections import Counter
 from heapq import nsmallest
 from itertools import chain
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.attribution import take_attribution
-from stromboli.engine.packing import Kind, cannot_fit, is_small
-from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, asked_amounts
-from stromboli.model.amounts import Amounts, Vector, excess, lacking, shift, times, total_of
+from stromboli.engine.node_sizes import NodeSizes, OpenNodeSizes, SelectedNodeSizes
+from stromboli.engine.placement.node_fit import TaskSlots, asked_amounts
+from stromboli.engine.queue_limits import capabilities
+from stromboli.engine.topology.topology_limits import highest_tier
+from stromboli.model.amounts import Amounts, excess, lacking, times, total_of
 from stromboli.model.cluster import SUM_OF
-from stromboli.model.constraints.node_selection import (
-    barred_nodes,
-    matching_nodes,
-    open_nodes,
-    selects_nodes,
-)
+from stromboli.model.constraints.node_selection import barred_nodes
 from stromboli.model.constraints.pod_affinity import required_anti_affinity, slots_apart
 from stromboli.model.devices.task_claims import claimed_amounts
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from stromboli.model.cluster import Cluster, Dirty
-    from stromboli.model.constraints.node_selection import Taints
+    from stromboli.engine.rules import Rules
+    from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Bools, Columns, Ints
-    from stromboli.model.queue import Queue
+    from stromboli.model.node_columns import Ints
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
 _HOLDING = tuple(status for status in Status if SUM_OF[status] in ("allocated", "pipelined"))
 _PLACEABLE = (*_HOLDING, Status.PENDING)
 """Statuses of tasks that hold capacity or may still be placed."""
-
-
-class NodeSizes:
-    """What nodes hold when they are empty, or beside some tasks."""
-
-    by_labels = False
-    """Whether a shape fits only on nodes that its node selector and node affinity match."""
-
-    def __init__(self, columns: Columns, tasks: Iterable[Task] = ()) -> None:
-        self._columns = columns
-        self._allocatable = columns.allocatable.copy()
-        for task in tasks:
-            for dim, amount in task.request.items():
-                if task.node is not None and task.node.row >= 0 and dim < len(self._allocatable):
-                    self._allocatable[dim, task.node.row] -= int(amount)
-        np.maximum(self._allocatable, 0, out=self._allocatable)
-        self.total: Amounts = columns.total(self._allocatable)
-        """What all nodes hold together."""
-        self._totals: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
-        self._slots: WeakKeyDictionary[Shape, SlotCount] = WeakKeyDictionary()
-
-    def total_slots(self, shape: Shape) -> int:
-        """How many tasks of a shape the nodes could hold if all nodes were empty; limits on pods are left out."""
-        known = self._totals.get(shape)
-        if known is None:
-            selected = self._selected(shape)
-            if selected is not None and not selected.any():
-                known = 0
-            elif asked := asked_amounts(shape):
-                known = SlotCount(asked, self._allocatable, selected).total
-            else:
-                known = sys.maxsize
-            self._totals[shape] = known
-        return known
-
-    def slots(self, shape: Shape) -> SlotCount:
-        """The same of a shape that must request something, node by node; this takes memory for each node."""
-        known = self._slots.get(shape)
-        if known is None:
-            known = SlotCount(asked_amounts(shape), self._allocatable, self._selected(shape))
-            self._slots[shape] = known
-        return known
-
-    def _selected(self, shape: Shape) -> Bools | None:
-        """The nodes on which a shape may start, whatever their size; None if it may start on all."""
-        if self.by_labels and selects_nodes(shape.spec):
-            return matching_nodes(self._columns, shape.spec)
-        return None
-
-    @property
-    def allocatable(self) -> Ints:
-        """What nodes hold, by resource and node."""
-        return self._allocatable
-
-    def differs(self, earlier: NodeSizes | None) -> bool:
-        """Whether nodes have other sizes than earlier, or a shape that was asked about selects others of them."""
-        if earlier is None or not np.array_equal(self._allocatable, earlier._allocatable):
-            return True
-        if not self.by_labels:
-            return False
-        return any(
-            selects_nodes(shape.spec) and self.total_slots(shape) != total
-            for shape, total in list(earlier._totals.items())
-        ) or any(
-            selects_nodes(shape.spec) and not np.array_equal(self.slots(shape).by_row, slots.by_row)
-            for shape, slots in list(earlier._slots.items())
-        )
-
-
-class SelectedNodeSizes(NodeSizes):
-    """The same, if a shape fits only on nodes that it selects."""
-
-    by_labels = True
-
-
-class OpenNodeSizes(SelectedNodeSizes):
-    """The same, without nodes that are cordoned or that have a taint which the shape does not tolerate."""
-
-    def _selected(self, shape: Shape) -> Bools | None:
-        selected = super()._selected(shape)
-        usable = open_nodes(self._columns, shape.spec.tolerations)
-        return usable if selected is None else selected & usable
 
 
 class JobNeeds:
@@ -134,34 +46,16 @@ class JobNeeds:
     comes before new jobs.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        tasks_needed: Callable[[Job], int],
-        reserves_minimum: bool,
-        ignores_node_labels: bool = False,
-        highest_tier: Callable[[Job], int | None] = lambda job: None,
-        keeps_off_barred_nodes: bool = False,
-        keeps_pods_apart: bool = False,
-        capabilities: Callable[[Queue], Iterable[Vector]] = lambda queue: (),
-    ) -> None:
-        """`highest_tier`: the highest tier of HyperNodes that a job may span; none if it asks for no topology.
-
-        `keeps_off_barred_nodes`: whether no pod starts on a node with a cordon or a taint that it does not tolerate.
-        `keeps_pods_apart`: whether no pod starts against the required anti-affinity of a pod.
-        `capabilities`: what a queue, and those above it, may hold at most.
-        """
+    def __init__(self, cluster: Cluster, rules: Rules, reserves_minimum: bool) -> None:
         self.cluster = cluster
-        self._tasks_needed = tasks_needed
-        self._highest_tier = highest_tier
+        self._rules = rules
         # quirk: without the option, capacity is kept for jobs that select no node, as by Volcano
-        by_labels = reserves_minimum and not ignores_node_labels
+        by_labels = reserves_minimum and not rules.ignores_node_labels
         self._sizes_type = SelectedNodeSizes if by_labels else NodeSizes
         self.reserves_minimum = reserves_minimum
         """The option `reserveMinimum` of the action enqueue."""
-        self._keeps_off = by_labels and keeps_off_barred_nodes
-        self._keeps_apart = reserves_minimum and keeps_pods_apart
-        self._capabilities = capabilities
+        self._keeps_off = by_labels and rules.keeps_off_barred_nodes
+        self._keeps_apart = reserves_minimum and rules.keeps_pods_apart
         self._hopeless: dict[Job, bool] = {}
         self._scattered: dict[Job, bool] = {}
         self._barred: dict[Job, bool] = {}
@@ -259,7 +153,8 @@ class JobNeeds:
 
     def exceeds_capability(self, job: Job) -> bool:
         """Whether the pods that must start together request more than a queue may hold."""
-        limits = list(self._capabilities(job.queue)) if job.queue is not None else []
+        queue, queues = job.queue, self.cluster.queues
+        limits = capabilities(queue, self._rules, queues) if queue is not None else []
         most = [(dim, amount) for limit in limits for dim, amount in limit.items() if dim != PODS]
         if not most:
             return False
@@ -279,7 +174,8 @@ class JobNeeds:
             return False
         if (spare := self._spare(job)) is None:
             return False
-        return _exceed(list(_tasks(job, _PLACEABLE)), self.cluster.columns.derived(OpenNodeSizes), spare)
+        sizes = self.cluster.columns.derived(OpenNodeSizes)
+        return sizes.cannot_hold(list(_tasks(job, _PLACEABLE)), spare)
 
     def exceeds_hosts_apart(self, job: Job) -> bool:
         """Whether there are too few hosts or zones for its pods, by their anti-affinity to each other."""
@@ -302,7 +198,7 @@ class JobNeeds:
     def _spare(self, job: Job) -> int | None:
         """How many of its pending tasks need not start with the others, at most; None if a plugin fails over it."""
         try:
-            needed = self._tasks_needed(job)
+            needed = self._rules.tasks_needed(job)
         except Exception as error:
             take_attribution(error)
             return None  # the plugin fails again when the job is placed, and is reported then
@@ -310,7 +206,11 @@ class JobNeeds:
 
     def _exceeds_hyper_nodes(self, job: Job) -> bool:
         """Whether a job that has not started fits into no HyperNode up to its tier, even if all nodes were empty."""
-        if job.has_started or job.native is not None or (tier := self._highest_tier(job)) is None:
+        if (
+            job.has_started
+            or job.native is not None
+            or (tier := highest_tier(self.cluster.hyper_nodes, job)) is None
+        ):
             return False
         tree = self.cluster.hyper_nodes
         if not tree or tier >= tree.top.tier:
@@ -323,7 +223,7 @@ class JobNeeds:
             return bool(asked) and not self._holds(asked, allowed)
         tasks = list(_tasks(job, _PLACEABLE))
         try:
-            needed = self._tasks_needed(job) + len(tasks) - job.counts[Status.PENDING]
+            needed = self._rules.tasks_needed(job) + len(tasks) - job.counts[Status.PENDING]
         except Exception as error:
             take_attribution(error)
             return False  # as in `_spare`
@@ -364,9 +264,11 @@ class JobNeeds:
             return False
         if (spare := self._spare(job)) is None:
             return False
-        if not _exceed(list(_tasks(job, _PLACEABLE)), self.sizes, spare):
+        if not self.sizes.cannot_hold(list(_tasks(job, _PLACEABLE)), spare):
             return False
-        return not job.has_started or _exceed(list(job.by_status[Status.PENDING]), self._beside(job), spare)
+        return not job.has_started or self._beside(job).cannot_hold(
+            list(job.by_status[Status.PENDING]), spare
+        )
 
     def _holds_each(self, job: Job) -> bool:
         """Whether all tasks of a job are of one shape, and the nodes have slots for all of them: a quick check."""
@@ -380,134 +282,8 @@ class JobNeeds:
         return self._sizes_type(self.cluster.columns, _tasks(job, _HOLDING))
 
 
-class AdmittedJobs:
-    """Which jobs a plugin that sums up reservations looks at again when a session opens, and what jobs are owed."""
-
-    def __init__(self) -> None:
-        self._admitted: dict[Job, None] = {}
-        self._sizes: NodeSizes | None = None
-        self._tree_version = -1
-        self._barred_nodes: Mapping[str, Taints] = {}
-        self._kept_apart: dict[Job, None] = {}
-        """Jobs with anti-affinity, to be looked at again when nodes change."""
-        self._found_apart: dict[Job, None] = {}
-        """Those that were found in the last session."""
-        self._reserves_minimum = False
-        self._owed: dict[tuple[Queue | None, int | None], Amounts] = {}
-        """What is reserved for jobs with minResources and for running jobs, by queue and priority; with None as queue,
-        for those of all queues, and with None as priority for other jobs. Empty unless the minimum is reserved.
-        """
-        self._parts: dict[Job, tuple[Queue | None, int | None, Amounts]] = {}
-        self._priorities: Counter[int] = Counter()
-        """How many jobs of each priority are owed something."""
-
-    def opening(self, needs: JobNeeds, dirty: Dirty) -> Iterable[Job]:
-        """Return the jobs to look at: those that changed or were admitted.
-
-        If nodes or HyperNodes changed, also those with pending pods or without all that they need: others than before
-        may be hopeless.
-        """
-        self._reserves_minimum = needs.reserves_minimum
-        self._kept_apart |= self._found_apart
-        self._found_apart = needs.kept_apart
-        jobs = dict.fromkeys(needs.cluster.jobs.values()) if dirty.everything else dirty.jobs | self._admitted
-        tree_version = needs.cluster.hyper_nodes.version
-        if dirty.everything or dirty.nodes or tree_version != self._tree_version:
-            barred = barred_nodes(needs.cluster.columns) if needs.reserves_minimum else {}
-            changed = tree_version != self._tree_version or barred != self._barred_nodes
-            if not dirty.everything and (needs.sizes.differs(self._sizes) or changed):
-                jobs |= dict.fromkeys(filter(_is_short, needs.cluster.jobs.values())) | needs.cluster.backlog
-            self._sizes, self._tree_version, self._barred_nodes = needs.sizes, tree_version, barred
-            jobs |= self._kept_apart
-        if dirty.everything:
-            self._owed, self._parts, self._priorities, self._kept_apart = {}, {}, Counter(), {}
-        self._admitted = {}
-        if self._kept_apart:
-            self._kept_apart = {job: None for job in self._kept_apart if job not in jobs}
-        if needs.reserves_minimum:
-            for job in jobs:
-                self._owe(job, needs.reserved(job) if job.visible else {})
-        return jobs
-
-    def add(self, job: Job, reserved: Amounts) -> None:
-        """A job was admitted in this session."""
-        self._admitted[job] = None
-        if self._reserves_minimum:
-            self._owe(job, reserved)
-
-    def holds_back(self, job: Job, short: Sequence[int], queue: Queue | None = None) -> bool:
-        """Whether the gate refuses a job for want of these resources.
-
-        A job without minResources only if others (of the queue) of the same or higher priority are owed any of them.
-        """
-        if job.min_resources is not None:
-            return bool(short)
-        owed = [
-            self._owed.get((queue, priority), {}) for priority in self._priorities if priority >= job.priority
-        ]
-        return any(amounts.get(dim, 0) > 0 for dim in short for amounts in owed)
-
-    def yielded_to(self, job: Job, queue: Queue | None = None) -> Amounts:
-        """What is reserved for jobs (of a queue) and does not keep a job out, as these have lower priority.
-
-        What is reserved for new jobs without minResources, which the gate hardly limits, keeps out only their like.
-        """
-        if not self._owed:
-            return {}
-        below: list[int | None] = [priority for priority in self._priorities if priority < job.priority]
-        if job.min_resources is not None:
-            below.append(None)
-        return total_of(self._owed.get((queue, priority), {}) for priority in below)
-
-    def _owe(self, job: Job, amounts: Amounts) -> None:
-        """Replace what a job is owed."""
-        if job in self._parts:
-            self._count(*self._parts.pop(job), -1)
-        if amounts:
-            is_owed = job.min_resources is not None or job.has_started
-            self._parts[job] = job.queue, job.priority if is_owed else None, amounts
-            self._count(*self._parts[job], 1)
-
-    def _count(self, queue: Queue | None, priority: int | None, amounts: Amounts, sign: int) -> None:
-        for key in {queue, None}:
-            owed = self._owed.setdefault((key, priority), {})
-            shift(owed, amounts, sign)
-            if not owed:
-                del self._owed[key, priority]
-        if priority is not None:
-            self._priorities[priority] += sign
-            if not self._priorities[priority]:
-                del self._priorities[priority]
-
-
 def _tasks(job: Job, statuses: Iterable[Status]) -> Iterator[Task]:
     return chain.from_iterable(map(job.by_status.__getitem__, statuses))
-
-
-def _is_short(job: Job) -> bool:
-    """Whether a job was admitted and lacks any of its minimum resources."""
-    return job.visible and not job.waits_for_queue and bool(job.shortfall())
-
-
-def _exceed(tasks: list[Task], sizes: NodeSizes, spare: int) -> bool:
-    """Whether the nodes could not hold all but `spare` of some tasks."""
-    counts = Counter(task.shape for task in tasks)
-    too_many = sum(max(count - sizes.total_slots(shape), 0) for shape, count in counts.items())
-    if too_many > spare:
-        return True
-    if spare or (len(counts) == 1 and not too_many):
-        return False  # pods of one shape for which nodes have slots request no more than these nodes have
-    requests = total_of(task.request for task in tasks)
-    if lacking(requests, sizes.total, requests):
-        return True
-    if not is_small(len(tasks), sizes.allocatable.shape[1]):
-        return False
-    kinds = [
-        Kind(count, asked, sizes.slots(shape).by_row > 0)
-        for shape, count in counts.items()
-        if (asked := asked_amounts(shape))
-    ]
-    return len(kinds) > 1 and cannot_fit(kinds, sizes.allocatable)
 
 
 def _least_requested(tasks: list[Task], count: int, dim: int) -> float:

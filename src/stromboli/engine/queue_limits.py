@@ -5,27 +5,144 @@ Against a queue's limit counts what its tasks hold, and what is promised to jobs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
-from stromboli.engine.job_needs import AdmittedJobs
 from stromboli.engine.plugin import DESERVED
-from stromboli.model.amounts import UNLIMITED, Amounts, Vector, minimum_or_unlimited, minus, plus, shift
+from stromboli.model.amounts import (
+    UNLIMITED,
+    Amounts,
+    Vector,
+    minimum_or_unlimited,
+    minus,
+    plus,
+    shift,
+    total_of,
+)
+from stromboli.model.constraints.node_selection import barred_nodes
 from stromboli.model.dimensions import CPU, MEMORY, PODS, Dimensions
 from stromboli.model.queue import Queue, lineage
 from stromboli.model.remedy import Why
 
 if TYPE_CHECKING:
     from stromboli.engine.job_needs import JobNeeds
+    from stromboli.engine.node_sizes import NodeSizes
     from stromboli.engine.rules import Rules
     from stromboli.engine.session import Session
     from stromboli.model.cluster import Dirty
+    from stromboli.model.constraints.node_selection import Taints
     from stromboli.model.job import Job
 
 _TOLERANCE = 1e-9
 """Which part of the cluster is too small to count as a change."""
+
+
+class AdmittedJobs:
+    """Which jobs a plugin that sums up reservations looks at again when a session opens, and what jobs are owed."""
+
+    def __init__(self) -> None:
+        self._admitted: dict[Job, None] = {}
+        self._sizes: NodeSizes | None = None
+        self._tree_version = -1
+        self._barred_nodes: Mapping[str, Taints] = {}
+        self._kept_apart: dict[Job, None] = {}
+        """Jobs with anti-affinity, to be looked at again when nodes change."""
+        self._found_apart: dict[Job, None] = {}
+        """Those that were found in the last session."""
+        self._reserves_minimum = False
+        self._owed: dict[tuple[Queue | None, int | None], Amounts] = {}
+        """What is reserved for jobs with minResources and for running jobs, by queue and priority; with None as queue,
+        for those of all queues, and with None as priority for other jobs. Empty unless the minimum is reserved.
+        """
+        self._parts: dict[Job, tuple[Queue | None, int | None, Amounts]] = {}
+        self._priorities: Counter[int] = Counter()
+        """How many jobs of each priority are owed something."""
+
+    def opening(self, needs: JobNeeds, dirty: Dirty) -> Iterable[Job]:
+        """Return the jobs to look at: those that changed or were admitted.
+
+        If nodes or HyperNodes changed, also those with pending pods or without all that they need: others than before
+        may be hopeless.
+        """
+        self._reserves_minimum = needs.reserves_minimum
+        self._kept_apart |= self._found_apart
+        self._found_apart = needs.kept_apart
+        jobs = dict.fromkeys(needs.cluster.jobs.values()) if dirty.everything else dirty.jobs | self._admitted
+        tree_version = needs.cluster.hyper_nodes.version
+        if dirty.everything or dirty.nodes or tree_version != self._tree_version:
+            barred = barred_nodes(needs.cluster.columns) if needs.reserves_minimum else {}
+            changed = tree_version != self._tree_version or barred != self._barred_nodes
+            if not dirty.everything and (needs.sizes.differs(self._sizes) or changed):
+                jobs |= dict.fromkeys(filter(_is_short, needs.cluster.jobs.values())) | needs.cluster.backlog
+            self._sizes, self._tree_version, self._barred_nodes = needs.sizes, tree_version, barred
+            jobs |= self._kept_apart
+        if dirty.everything:
+            self._owed, self._parts, self._priorities, self._kept_apart = {}, {}, Counter(), {}
+        self._admitted = {}
+        if self._kept_apart:
+            self._kept_apart = {job: None for job in self._kept_apart if job not in jobs}
+        if needs.reserves_minimum:
+            for job in jobs:
+                self._owe(job, needs.reserved(job) if job.visible else {})
+        return jobs
+
+    def add(self, job: Job, reserved: Amounts) -> None:
+        """A job was admitted in this session."""
+        self._admitted[job] = None
+        if self._reserves_minimum:
+            self._owe(job, reserved)
+
+    def holds_back(self, job: Job, short: Sequence[int], queue: Queue | None = None) -> bool:
+        """Whether the gate refuses a job for want of these resources.
+
+        A job without minResources only if others (of the queue) of the same or higher priority are owed any of them.
+        """
+        if job.min_resources is not None:
+            return bool(short)
+        owed = [
+            self._owed.get((queue, priority), {}) for priority in self._priorities if priority >= job.priority
+        ]
+        return any(amounts.get(dim, 0) > 0 for dim in short for amounts in owed)
+
+    def yielded_to(self, job: Job, queue: Queue | None = None) -> Amounts:
+        """What is reserved for jobs (of a queue) and does not keep a job out, as these have lower priority.
+
+        What is reserved for new jobs without minResources, which the gate hardly limits, keeps out only their like.
+        """
+        if not self._owed:
+            return {}
+        below: list[int | None] = [priority for priority in self._priorities if priority < job.priority]
+        if job.min_resources is not None:
+            below.append(None)
+        return total_of(self._owed.get((queue, priority), {}) for priority in below)
+
+    def _owe(self, job: Job, amounts: Amounts) -> None:
+        """Replace what a job is owed."""
+        if job in self._parts:
+            self._count(*self._parts.pop(job), -1)
+        if amounts:
+            is_owed = job.min_resources is not None or job.has_started
+            self._parts[job] = job.queue, job.priority if is_owed else None, amounts
+            self._count(*self._parts[job], 1)
+
+    def _count(self, queue: Queue | None, priority: int | None, amounts: Amounts, sign: int) -> None:
+        for key in {queue, None}:
+            owed = self._owed.setdefault((key, priority), {})
+            shift(owed, amounts, sign)
+            if not owed:
+                del self._owed[key, priority]
+        if priority is not None:
+            self._priorities[priority] += sign
+            if not self._priorities[priority]:
+                del self._priorities[priority]
+
+
+def _is_short(job: Job) -> bool:
+    """Whether a job was admitted and lacks any of its minimum resources."""
+    return job.visible and not job.waits_for_queue and bool(job.shortfall())
 
 
 class InqueueResources:

@@ -22,7 +22,6 @@ from stromboli.engine.order import JobsByQueue
 from stromboli.engine.placement.node_placement import Place, Placement, own_nodes_first
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard
-from stromboli.engine.queue_limits import capabilities
 from stromboli.engine.statement import Statement
 from stromboli.engine.topology.gang_topology import GangTopology
 from stromboli.engine.transaction import DeferredChanges, Journal
@@ -96,16 +95,7 @@ class Session:
         """Which domains gangs may use."""
         self.requirements = Requirements(self)
         """What objects ask for that the policy or the cluster cannot meet."""
-        self.needs = JobNeeds(
-            cluster,
-            rules.tasks_needed,
-            _reserves_minimum(policy),
-            rules.ignores_node_labels,
-            self.topology.tier_limit,
-            rules.keeps_off_barred_nodes,
-            rules.keeps_pods_apart,
-            partial(capabilities, rules=rules, queues=cluster.queues),
-        )
+        self.needs = JobNeeds(cluster, rules, _reserves_minimum(policy))
         """What jobs need to start, and which of them no nodes could hold."""
         self.waits: Waits = RoomWaits()
         """Jobs that are not tried because they need more capacity than there is."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stromboli.api import names
-from stromboli.engine.job_needs import AdmittedJobs
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
+from stromboli.engine.queue_limits import AdmittedJobs
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts, lacking, minus, plus, shift, times
 from stromboli.model.cluster import Dirty

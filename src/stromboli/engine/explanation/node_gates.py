@@ -19,7 +19,7 @@ from stromboli.engine.explanation.diagnosis import (
     shortage,
 )
 from stromboli.engine.explanation.quantities import amount_text, amounts_text, resources_text
-from stromboli.engine.job_needs import SelectedNodeSizes
+from stromboli.engine.node_sizes import SelectedNodeSizes
 from stromboli.engine.placement.node_fit import slots_of
 from stromboli.engine.placement.node_functions import NOT_SELECTED
 from stromboli.engine.placement.verdict import FIT, Reason, Verdict

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from stromboli.engine.packing import Kind, cannot_fit
+from stromboli.engine.node_sizes import Kind, cannot_fit
 
 
 def kinds_of(pods: list[tuple[int, ...]], nodes: list[tuple[int, ...]]) -> list[Kind]:
