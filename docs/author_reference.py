@@ -40,10 +40,10 @@ from stromboli.model.task import Condition, Task
 
 SURFACE: dict[type, str] = {
     Session: """
-        now cluster total rules services features arguments jobs jobs_by_queue reorder queue_key job_key task_key
-        sub_job_key sub_job_ready sub_job_pipelined place only reachable ranked admits future_idle queue_of statement
-        explain objections leave_out refuse reserve guard guard_queue set_phase set_condition record_event
-        restore_if_lost
+        now has_come look_again cluster total rules services features arguments jobs jobs_by_queue reorder queue_key
+        job_key task_key sub_job_key sub_job_ready sub_job_pipelined place only reachable ranked admits future_idle
+        queue_of statement explain objections leave_out refuse reserve guard guard_queue set_phase set_condition
+        record_event restore_if_lost
     """,
     Statement: "assign allocate pipeline evict restore release changes evicted commit keep",
     JobsByQueue: "turns visits drain push",
