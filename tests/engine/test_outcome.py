@@ -350,9 +350,9 @@ def test_an_outcome_says_which_action_let_jobs_in_and_which_decided_what() -> No
     world = World(nodes="n1 cpu=1", policy='actions: "enqueue, allocate"\ntiers: [{plugins: [{name: gang}]}]')
     outcome = world.job("train", cpu=1, phase="Pending").step().outcome
     enqueue, allocate = outcome.action_ends
-    assert [job.name for job in outcome.session.admitted] == ["train"]
+    assert [job.name for job in outcome.session.journal.admitted] == ["train"]
     assert (enqueue.action, enqueue.let_in, allocate.action, allocate.let_in) == ("enqueue", 1, "allocate", 1)
     decided = outcome.decisions[enqueue.decisions : allocate.decisions]
     assert [type(decision) for decision in decided] == [Bind]
     again = world.step().outcome
-    assert again.session.admitted == []
+    assert again.session.journal.admitted == []

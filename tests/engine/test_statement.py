@@ -27,7 +27,7 @@ def test_what_is_neither_kept_nor_committed_is_undone_and_remembered_as_a_trial(
         assert a.status is Status.ALLOCATED
     assert (a.status, a.node) == (Status.PENDING, None)
     assert session.attempts.tentative[a] == TentativePlacement(Status.ALLOCATED, n0, nominated=False)
-    assert session.decisions == []
+    assert session.journal.decisions == []
 
 
 def test_what_is_committed_leaves_as_binds_and_evictions(session: Session) -> None:
@@ -36,7 +36,7 @@ def test_what_is_committed_leaves_as_binds_and_evictions(session: Session) -> No
         trial.evict(r, EvictionReason("preempt", "default/job", "gang"))
         trial.allocate(a, session.cluster.nodes["n0"])
         trial.commit()
-    evict, pod_event, group_event, bind = session.decisions
+    evict, pod_event, group_event, bind = session.journal.decisions
     assert pod_event.message == "Pod is evicted, because of preempt for default/job, chosen by gang"
     assert (group_event.kind, group_event.reason) == ("PodGroup", "Evict")
     assert bind == Bind("default", "a", a.uid, "n0", "default/job")
@@ -45,7 +45,7 @@ def test_what_is_committed_leaves_as_binds_and_evictions(session: Session) -> No
         "default/r", "n0", "preempt", "default/job", "gang"
     )  # fmt: skip
     assert evict.frees == {"cpu": "1", "memory": "1Gi", "pods": "1"}
-    session.finish()
+    session.journal.finish()
     assert (a.status, r.status) == (Status.BINDING, Status.RELEASING)
 
 
@@ -56,10 +56,10 @@ def test_what_is_kept_holds_until_the_session_ends(session: Session) -> None:
         trial.keep()
     assert a.status is Status.PIPELINED
     session.journal.remember_uncommitted()
-    session.finish()
+    session.journal.finish()
     assert session.attempts.uncommitted.pipelined == {"default/a": "n0"}
     assert a.status is Status.PENDING
-    assert session.decisions == []
+    assert session.journal.decisions == []
 
 
 def test_an_inner_statement_that_is_kept_ends_with_the_outer_one(session: Session) -> None:
@@ -124,7 +124,7 @@ def test_a_recorded_undo_runs_with_the_statement_around_it(session: Session) -> 
     with session.statement():
         session.journal.record(lambda: notes.append("undone"))
     assert notes == ["undone"]
-    session.finish()
+    session.journal.finish()
     assert notes == ["undone"]
 
 
@@ -153,8 +153,8 @@ def test_a_bind_that_is_refused_does_not_leave(session: Session) -> None:
     with session.statement() as trial:
         trial.allocate(a, session.cluster.nodes["n0"])
         trial.commit()
-    assert session.decisions == []
+    assert session.journal.decisions == []
     assert session.attempts.verdicts[a.job][a].message == "no device left"
     session.cluster.listeners = []
-    session.finish()
+    session.journal.finish()
     assert (a.status, b.status) == (Status.PENDING, Status.PENDING)

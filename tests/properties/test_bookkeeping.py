@@ -211,7 +211,7 @@ def check_statements(objects: list, seed: int) -> None:
         assert not story.notes
         return
     settled = {task.uid for task in story.session.journal._settled}
-    story.session.finish()
+    story.session.journal.finish()
     assert kept_sums(cluster) == rebuilt_sums(cluster)
     now = fingerprint(cluster)["standing"]
     assert all(now[uid] == start["standing"][uid] for uid in now if uid not in settled)

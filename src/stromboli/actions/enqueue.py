@@ -51,7 +51,7 @@ def enqueue(session: Session) -> None:
             if session.needs.runs_short(job):  # it was admitted before, and what it lacks is reserved for it
                 session.set_phase(job, names.GROUP_INQUEUE)
                 continue
-            decided = len(session.decisions)
+            decided = len(session.journal.decisions)
             admitted = _may_enter(session, job)
             if not admitted and urgent is not None and urgent.admit(job):
                 admitted = True

@@ -216,7 +216,7 @@ class Engine:
                 session.action = action.name
                 with self._timed(outcome, action.name):
                     action(session)
-                end = ActionEnd(action.name, len(session.decisions), len(session.admitted))
+                end = ActionEnd(action.name, len(session.journal.decisions), len(session.journal.admitted))
                 outcome.action_ends.append(end)
             with self._timed(outcome, "close"):
                 self._finish(session, outcome)
@@ -253,13 +253,13 @@ class Engine:
             with self._losing():
                 self._open_waits(cluster, now, parts.waits)
                 session = self._session(cluster, now)
-            outcome = Outcome(session.decisions, session, Diagnoses(session))
+            outcome = Outcome(session.journal.decisions, session, Diagnoses(session))
             session.should_stop = partial(parts.enough, outcome)
             self._decide(session, outcome)
             closes = parts.closes(outcome)
             if closes:
                 self._close_quietly(session)
-            with session.finished_for_now():
+            with session.journal.finished_for_now():
                 cluster.listeners = []
                 if closes and self._skips:
                     self._waits.close(session)
@@ -331,7 +331,8 @@ class Engine:
         """The outcome of a cycle that need not run: it would come to what the last one came to."""
         session = self._new_session(cluster, now)
         session.changed = Dirty(everything=False)
-        session.recall(last.session)
+        session.attempts = last.session.attempts
+        session.reports.recall(last.session.reports)
         return Outcome([], session, last.diagnoses, repeated=True)
 
     def _session(self, cluster: Cluster, now: float) -> Session:
@@ -382,10 +383,11 @@ class Engine:
             report_outcome(session, outcome.diagnoses, self._queue_totals)
         else:
             settle_outcome(session)
-        changed = session.changed_cluster
-        session.finish()
+        changed = session.journal.affects_decisions
+        session.journal.finish()
+        session.reports.note_reported()
         session.cluster.pod_counts.sweep()
-        outcome.decisions = session.decisions
+        outcome.decisions = session.journal.decisions
         with session.reporting():
             outcome.decisions.extend(hyper_node_events(session.cluster.hyper_nodes))
         if not self._placement.is_repeatable:

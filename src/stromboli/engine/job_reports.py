@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stromboli.engine.decisions import Decision
     from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.plugin import HeldBack
+    from stromboli.engine.plugin_failures import Failure
     from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job, SubJob
     from stromboli.model.node_columns import Ints, Node
@@ -34,6 +35,8 @@ class JobReports:
         self.objections: dict[Job, str] = {}
         self.advice: dict[Job, Why] = {}
         """Of jobs that were left out by `Session.leave_out`."""
+        self.failed: dict[Job, Failure] = {}
+        """Jobs that are not placed because a plugin failed over them in an earlier session."""
         self.refusals: dict[Job, dict[str, Why]] = {}
         """Why jobs were not admitted to their queues, by plugin."""
         self.held_back: dict[Job, HeldBack] = {}

@@ -66,11 +66,11 @@ def settle_outcome(session: Session) -> None:
     for job in reportable(session):
         phase = _phase(job, _is_unschedulable(session, job))
         if phase != job.phase:
-            session.deferred.phases[job] = phase
+            session.journal.deferred.phases[job] = phase
         for task in [task for status in WAITING for task in job.by_status[status] if not task.gates]:
             nominated = _nominated_node(session, task)
             if nominated and nominated != task.nominated:
-                session.deferred.write(task, "nominated", nominated)
+                session.journal.deferred.write(task, "nominated", nominated)
         _note_settled(session, job, phase)
 
 
@@ -127,7 +127,7 @@ def _report_waiting(session: Session, job: Job, messages: JobMessages) -> None:
 def _report_status(session: Session, job: Job, phase: str, messages: JobMessages) -> bool:
     """Write phase, counts and conditions if any differ from what stands there."""
     if phase != job.phase:
-        session.deferred.phases[job] = phase
+        session.journal.deferred.phases[job] = phase
     if job.native is not None:
         return _report_native(session, job, messages)
     counts = job.counts
@@ -143,13 +143,13 @@ def _report_status(session: Session, job: Job, phase: str, messages: JobMessages
         job.conditions.get(type) == condition for type, condition in fresh.items()
     ):
         return False
-    session.deferred.write(job, "written", status)
+    session.journal.deferred.write(job, "written", status)
     stands = dict(job.conditions)
     if names.CONDITION_SCHEDULED in fresh:  # what is overtaken may never have been written
         stands.pop(names.CONDITION_UNSCHEDULABLE, None)
-    session.deferred.write(job, "conditions", {**stands, **fresh})
+    session.journal.deferred.write(job, "conditions", {**stands, **fresh})
     conditions = tuple(GroupCondition(type, *condition, session.id) for type, condition in fresh.items())
-    session.decisions.append(PodGroupStatus(job.namespace, job.name, *status, conditions))
+    session.journal.decisions.append(PodGroupStatus(job.namespace, job.name, *status, conditions))
     return True
 
 
@@ -197,8 +197,8 @@ def _report_native(session: Session, job: Job, messages: JobMessages) -> bool:
     condition = Condition(written.status, written.reason, written.message)
     if condition == known:
         return False
-    session.deferred.write(job, "conditions", {names.CONDITION_GROUP_SCHEDULED: condition})
-    session.decisions.append(written)
+    session.journal.deferred.write(job, "conditions", {names.CONDITION_GROUP_SCHEDULED: condition})
+    session.journal.decisions.append(written)
     return True
 
 
@@ -283,13 +283,13 @@ def _is_shown(task: Task, condition: WaitCondition) -> bool:
 def _report_pod(session: Session, task: Task, condition: WaitCondition) -> None:
     """Write the condition of a pod, and an event if the message is new too."""
     known = task.condition
-    session.deferred.write(task, "condition", Condition("False", condition.reason, condition.message))
+    session.journal.deferred.write(task, "condition", Condition("False", condition.reason, condition.message))
     if condition.nominated:
-        session.deferred.write(task, "nominated", condition.nominated)
-    session.decisions.append(PodCondition(task.namespace, task.name, task.uid, *condition))
+        session.journal.deferred.write(task, "nominated", condition.nominated)
+    session.journal.decisions.append(PodCondition(task.namespace, task.name, task.uid, *condition))
     if known is None or (known.status, known.message) != ("False", condition.message):
         reason = names.EVENT_FAILED_SCHEDULING
-        session.decisions.append(
+        session.journal.decisions.append(
             Event("Pod", task.namespace, task.name, "Warning", reason, condition.message)
         )
 
@@ -364,8 +364,8 @@ def _report_queues(session: Session, totals: QueueTotals) -> None:
         named = cluster.dims.named({dim: int(amount) for dim, amount in total.items()})
         allocated = resource_list(named | devices.get(queue, {}))
         if queue.reported != allocated:
-            session.deferred.write(queue, "reported", allocated)
-            session.decisions.append(QueueStatus(queue.name, allocated))
+            session.journal.deferred.write(queue, "reported", allocated)
+            session.journal.decisions.append(QueueStatus(queue.name, allocated))
 
 
 def _allocated_devices(session: Session) -> dict[Queue, dict[str, int]]:

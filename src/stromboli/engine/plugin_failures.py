@@ -104,7 +104,7 @@ def exclude(session: Session, jobs: Sequence[Job], failure: Failure) -> None:
 
 def exclude_failed_before(session: Session, job: Job, failure: Failure) -> None:
     """Place no task of a job, whatever an action tries, as a plugin failed over it in an earlier cycle."""
-    session.failed_jobs[job] = failure
+    session.reports.failed[job] = failure
     _report(session, job, failure)
 
 

@@ -24,7 +24,7 @@ from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard
 from stromboli.engine.statement import Statement
 from stromboli.engine.topology.gang_topology import GangTopology
-from stromboli.engine.transaction import DeferredChanges, Journal
+from stromboli.engine.transaction import Journal
 from stromboli.engine.unmet_requirements import Requirements
 from stromboli.engine.waiting.fixed_point import UnrepeatableReads
 from stromboli.engine.waiting.room_waits import RoomWaits, Waits
@@ -83,14 +83,10 @@ class Session:
         self.should_stop: Callable[[], bool] = lambda: False
         """Whether the cycle may stop early, as in a rehearsal that has shown enough."""
         self.journal = Journal(self)
-        self.decisions = self.journal.decisions
-        """Binds, evictions and events, in the order in which they were decided."""
         self.attempts = Attempts()
         """What jobs and tasks met when they were tried."""
-        self.reports = JobReports(self.decisions)
+        self.reports = JobReports(self.journal.decisions)
         """What is reported about jobs."""
-        self.deferred = DeferredChanges(cluster)
-        """What changes in the model when the session closes."""
         self.topology = GangTopology(self)
         """Which domains gangs may use."""
         self.requirements = Requirements(self)
@@ -101,10 +97,6 @@ class Session:
         """Jobs that are not tried because they need more capacity than there is."""
         self.failures: list[Failure] = []
         """What plugins raised."""
-        self.failed_jobs: dict[Job, Failure] = {}
-        """Jobs that are not placed in this session because a plugin failed over them in an earlier one."""
-        self.admitted: list[Job] = []
-        """Jobs that were admitted to their queues in this session."""
         self._services: Mapping[str, Any] = {}
 
     # -- time and external services
@@ -222,8 +214,8 @@ class Session:
     def refused(self, task: Task) -> Verdict | None:
         """Why no node may take a task: a plugin refuses it or failed over it, or its group is evicted as a whole."""
         job = task.job
-        if job in self.failed_jobs:
-            return Verdict(why=self.failed_jobs[job].why)
+        if job in self.reports.failed:
+            return Verdict(why=self.reports.failed[job].why)
         if job is not None and job.disrupted_as_group and self.journal.is_losing_tasks(job):
             return verdict_text("its group is being evicted as a whole")
         refused = self.placement.refused(task, len(self.cluster.columns))
@@ -298,7 +290,7 @@ class Session:
         if task.node is not None and seconds > 0:
             now = self.now
             reservation = Reservation(task.uid, task.request, task.node, now, now + seconds)
-            self.deferred.reserve(task, reservation)
+            self.journal.deferred.reserve(task, reservation)
 
     # -- reports, phases and conditions
 
@@ -358,7 +350,7 @@ class Session:
     def set_phase(self, job: Job, phase: str) -> None:
         """Set the phase of a job, independent of statements; `Inqueue` admits a pending job."""
         if phase == names.GROUP_INQUEUE and job.waits_for_queue:
-            self.admitted.append(job)
+            self.journal.admitted.append(job)
         self.journal.record(partial(self.cluster.set_phase, job, job.phase), committed=True)
         self.cluster.set_phase(job, phase)
 
@@ -382,35 +374,6 @@ class Session:
     def reporting(self) -> ReportGuard:
         """Around code that only makes texts: if it raises, neither the cycle nor the job is lost."""
         return ReportGuard(self)
-
-    # -- closing
-
-    @property
-    def changed_cluster(self) -> bool:
-        """Whether the decisions change anything that rules, filters or actions read; to be asked before `finish`."""
-        return self.journal.has_committed or self.deferred.affect_decisions
-
-    def recall(self, earlier: Session) -> None:
-        """Copy the diagnostics of the last cycle that ran, as this one does not."""
-        self.attempts = earlier.attempts
-        self.reports.recall(earlier.reports)
-
-    def finish(self) -> None:
-        """Undo what was kept but not committed, and write what was decided into the model."""
-        self.journal.take_back()
-        self.deferred.apply()
-        self.reports.note_reported()
-
-    @contextmanager
-    def finished_for_now(self) -> Iterator[None]:
-        """Within this context the model is as after `finish`; after it, it is as before the session."""
-        committed = self.journal.take_back()
-        try:
-            with self.deferred.applied_for_now():
-                yield
-        finally:
-            self.journal.entries = committed[::-1]
-            self.journal.abort()
 
 
 def _reserves_minimum(policy: Policy) -> bool:

@@ -71,6 +71,11 @@ class Journal:
         self._cluster = session.cluster
         self.entries: list[Change | Undo] = []
         self.decisions: list[Decision] = []
+        """Binds, evictions and events, in the order in which they were decided."""
+        self.admitted: list[Job] = []
+        """Jobs that were admitted to their queues."""
+        self.deferred = DeferredChanges(session.cluster)
+        """What changes in the model when the session closes."""
         self.open_statements = 0
         self.refused_moves = 0
         """How many moves plugins refused."""
@@ -298,11 +303,27 @@ class Journal:
     # -- closing
 
     @property
-    def has_committed(self) -> bool:
-        """Whether any move or other change was committed."""
-        return bool(self._settled) or any(
-            entry.committed for entry in self.entries if isinstance(entry, Undo)
-        )
+    def affects_decisions(self) -> bool:
+        """Whether a later cycle may decide otherwise because of what was committed; to be asked before `finish`."""
+        if self._settled or self.deferred.affect_decisions:
+            return True
+        return any(entry.committed for entry in self.entries if isinstance(entry, Undo))
+
+    def finish(self) -> None:
+        """Undo what was kept but not committed, and write what was decided into the model."""
+        self.take_back()
+        self.deferred.apply()
+
+    @contextmanager
+    def finished_for_now(self) -> Iterator[None]:
+        """Within this context the model is as after `finish`; after it, it is as before the session."""
+        committed = self.take_back()
+        try:
+            with self.deferred.applied_for_now():
+                yield
+        finally:
+            self.entries = committed[::-1]
+            self.abort()
 
     def remember_uncommitted(self) -> None:
         """Record what tasks hold at this moment that they lose by `take_back`."""

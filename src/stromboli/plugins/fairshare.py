@@ -229,7 +229,7 @@ class Fairshare(Plugin):
                 bring_up_to_date(history, self._decay, session.now)
                 history["saved"], history["changed"] = session.now, False
                 text = to_annotation(history, session.now)
-                session.decisions.append(QueueAnnotation(queue, names.FAIR_SHARE, text))
+                session.journal.decisions.append(QueueAnnotation(queue, names.FAIR_SHARE, text))
 
     def remembered(self, subject: Job | Queue) -> Mapping[str, str]:
         """The decayed usage of a job's user and of its queue, or of a queue and its largest users."""

@@ -116,5 +116,5 @@ def _note_moves(session: Session, plan: ConsolidationPlan, options: Consolidatio
         )
         message = names.MOVED_MESSAGE.format(pods=listed, beneficiary=plan.job.key, time=when)
         session.set_condition(job, names.CONDITION_MOVED, names.CONSOLIDATED, message)
-        session.deferred.write(job, "moved_at", session.now)
+        session.journal.deferred.write(job, "moved_at", session.now)
     remember_losers(session, set(by_job), options)

@@ -58,7 +58,7 @@ def nominate_hyper_nodes(session: Session, chosen: Mapping[SubJob, Domain]) -> N
     tree = session.cluster.hyper_nodes
     for sub_job, domain in chosen.items():
         if _tiers(session, sub_job.job) and tree.domain(domain.name) is domain:
-            session.deferred.write(sub_job, "nominated_hyper_node", domain.name)
+            session.journal.deferred.write(sub_job, "nominated_hyper_node", domain.name)
 
 
 def domain_text(session: Session, domain: Domain | None) -> str:

@@ -51,7 +51,7 @@ def _is_starving(session: Session, job: Job) -> bool:
     with session.guard(job):
         return (
             not job.waits_for_queue
-            and job not in session.failed_jobs
+            and job not in session.reports.failed
             and session.rules.job_valid(job) is None
             and session.rules.job_starving(job)
         )

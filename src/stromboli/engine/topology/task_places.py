@@ -122,7 +122,7 @@ def _clear(session: Session, target: SubJob | Task, field: str) -> None:
     """Clear a field now, and also for later cycles, should the statement around be taken back."""
     if getattr(target, field):
         session.journal.update(target, field, "")
-        session.deferred.write(target, field, "")
+        session.journal.deferred.write(target, field, "")
 
 
 def _place_all_nominated(session: Session, trial: Statement, tasks: list[Task], domain: Domain) -> bool:

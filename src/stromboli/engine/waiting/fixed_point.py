@@ -49,9 +49,9 @@ class FixedPoint:
         """A cycle has come to its end; `changed` if it decided more than what is told."""
         self._last = None
         cluster, reads = session.cluster, session.reads
-        if changed or reads.any or session.failures or session.failed_jobs:
+        if changed or reads.any or session.failures or session.reports.failed:
             return
-        if all(isinstance(decision, WORDS) for decision in session.decisions):
+        if all(isinstance(decision, WORDS) for decision in session.journal.decisions):
             until = min(reads.until, cluster.reservations.next_moment)
             self._last = LastCycle(reads.time, cluster.feed.generation, until)
 

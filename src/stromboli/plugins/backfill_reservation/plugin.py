@@ -557,7 +557,7 @@ def warn_of_limits(session: Session, dirty: Dirty) -> None:
             memory[queue.name] = text
             message = _message(text)
             event = Event("Queue", "", queue.name, names.WARNING, names.EVENT_FIELD_IGNORED, message)
-            session.decisions.append(event)
+            session.journal.decisions.append(event)
 
 
 def _unreadable_of(job: Job) -> str | None:

@@ -145,7 +145,7 @@ class DeviceShare(Plugin):
 
     def _tell(self, session: Session, kind: str, key: str, message: str) -> None:
         namespace, _, name = key.rpartition("/")
-        session.decisions.append(
+        session.journal.decisions.append(
             Event(kind, namespace, name, "Warning", card_reasons.EVENT_BAD_CARDS, message)
         )
 

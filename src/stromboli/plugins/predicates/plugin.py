@@ -461,7 +461,7 @@ class UnusedClaims:
         if version == meta.resource_version and session.now < at + PAUSE:
             return
         self._decided[use.key] = (meta.resource_version, session.now)
-        session.decisions.append(
+        session.journal.decisions.append(
             ReleaseClaim(meta.namespace, meta.name, meta.uid, meta.resource_version, delete=use.is_extended)
         )
 

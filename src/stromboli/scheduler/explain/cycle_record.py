@@ -87,7 +87,7 @@ class CycleRecord:
 def cycle_entry(number: int, outcome: Outcome) -> CycleEntry:
     """A cycle as an entry of its own."""
     session, counts = outcome.session, Counter(map(type, outcome.decisions))
-    let_in = len(session.admitted) if outcome.lost is None else 0
+    let_in = len(session.journal.admitted) if outcome.lost is None else 0
     decided = let_in + sum(counts[kind] for kind in _NAMED)
     kind: CycleKind = "lost" if outcome.lost is not None else "decided" if decided else "idle"
     decisions = list(islice(_named(outcome), MAX_NAMED_DECISIONS)) if decided else []
@@ -168,7 +168,7 @@ def _named(outcome: Outcome) -> Iterator[CycleDecision]:
     """The first decisions of each action, and of the end of the cycle."""
     session, first, first_let_in = outcome.session, 0, 0
     for action, end, let_in_end in outcome.action_ends:
-        jobs = session.admitted[first_let_in : min(let_in_end, first_let_in + MAX_NAMED_BY_ACTION)]
+        jobs = session.journal.admitted[first_let_in : min(let_in_end, first_let_in + MAX_NAMED_BY_ACTION)]
         yield from (_let_in(job, action) for job in jobs)
         yield from _named_between(session.cluster, outcome.decisions, first, end, action)
         first, first_let_in = end, let_in_end

@@ -129,7 +129,7 @@ class KubernetesWorld:
         self._applied = self._mirror.applied
         if outcome.unsettled:
             self._mirror.rebuild()
-        if outcome.session.deferred.phases:
+        if outcome.session.journal.deferred.phases:
             self._mirror.news.note_phases()
         if self._history is not None:
             with self._guard("history"):
