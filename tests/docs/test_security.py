@@ -83,25 +83,25 @@ NO_BOUNDS = {
         cli.policy.decision_differences.MOST_SHOWN
         engine.explanation.event_history.MAX_TEXT
         engine.explanation.event_history.MAX_ENTRIES
-        simulator.explain.job_subject.MOST_KINDS
-        simulator.explain.job_subject.MOST_PLACES
-        simulator.explain.node_subject.MOST_ASKED
-        simulator.explain.node_subject.MOST_JOBS
-        simulator.explain.explained_subject.MOST_BORROWERS
-        simulator.explain.explained_subject.MOST_JOBS
-        simulator.explain.resource_holders.MOST_HOLDERS
-        simulator.explain.room_by_nodes.LARGEST_LOOKED_INTO
-        simulator.explain.room_by_nodes.MOST_GROUPS
-        simulator.explain.room_by_nodes.MOST_HYPER_NODES
-        simulator.explain.room_by_nodes.MOST_KINDS
-        simulator.explain.subject_lookup.MOST_NAMED
+        simulator.explain.job_subject.MAX_PLACES
+        simulator.explain.job_subject.MAX_REQUESTS
+        simulator.explain.explained_subject.MAX_ASKED
+        simulator.explain.explained_subject.MAX_BORROWERS
+        simulator.explain.explained_subject.MAX_JOBS
+        simulator.explain.resource_holders.MAX_CANDIDATES
+        simulator.explain.resource_holders.MAX_HOLDERS
+        simulator.explain.room_by_nodes.MAX_GROUPS
+        simulator.explain.room_by_nodes.MAX_HYPER_NODES
+        simulator.explain.room_by_nodes.MAX_KINDS
+        simulator.explain.room_by_nodes.MAX_NODES_WITH_HOLDERS
+        simulator.explain.subject_lookup.MAX_NAMED
         simulator.explain.remedy_search.MAX_NAME
         simulator.explain.remedy_search.MAX_TAINTS
         simulator.explain.remedy_search.MAX_WEIGHT
         simulator.explain.remedy_search.MAX_HOLDERS
         simulator.explain.remedy_search.MAX_QUEUES
         simulator.explain.cluster_explanation.MAX_NODES
-        simulator.explain.wait_clues.MOST_HOLDERS
+        simulator.explain.wait_clues.MAX_HOLDERS
         submission.bad_request.LONGEST_VALUE
         cli.cluster.cluster_errors.LONGEST_MESSAGE
         cli.cluster.description.MOST_ENTRIES

@@ -18,7 +18,7 @@ from stromboli.engine.explanation.diagnosis import (
     largest_holders,
     shortage,
 )
-from stromboli.engine.explanation.quantities import amount_text, amounts_text, resources_text
+from stromboli.engine.explanation.quantities import amounts_text, resources_text
 from stromboli.engine.node_sizes import SelectedNodeSizes
 from stromboli.engine.placement.node_fit import slots_of
 from stromboli.engine.placement.node_functions import NOT_SELECTED
@@ -104,7 +104,7 @@ class NodeGates:
             lacking = " and ".join(each.resource for each in too_large.shortages)
             summary = f"no node is large enough for its {f'{lacking} request' if lacking else 'pods'}"
             measure = partial(self._too_large_numbers, task)
-            return replace(_LARGER_THAN_ANY_NODE, message=summary, measure=measure)
+            return replace(too_large, message=summary, shortages=(), measure=measure)
         if task is not None and session.needs.is_hopeless(job) and selects_no_node(session.cluster, task):
             return _no_match(task, len(session.cluster.columns))
         return self._larger_than_cluster(job) or self._barred(job, task)
@@ -124,9 +124,7 @@ class NodeGates:
 
     def _too_large_numbers(self, task: Task) -> Diagnosis:
         """Of this very task: what is known by its shape names the first one that had it."""
-        numbers = larger_than_any_node(self._session.cluster, task) or _LARGER_THAN_ANY_NODE
-        message = "" if numbers is _LARGER_THAN_ANY_NODE else numbers.remedy
-        return replace(numbers, message=message, remedy=_LARGER_THAN_ANY_NODE.remedy)
+        return larger_than_any_node(self._session.cluster, task) or _LARGER_THAN_ANY_NODE
 
     def _larger_than_any_node(self, task: Task) -> Diagnosis | None:
         if task.shape not in self._too_large:
@@ -196,7 +194,7 @@ class NodeGates:
         if reason.dim is None:
             return _numbers(reason.remedy.current_text(task))
         if too_large := larger_than_any_node(session.cluster, task):
-            return too_large
+            return replace(too_large, remedy=too_large.message)
         if job is not None and session.needs.is_hopeless(job) and (larger := self._larger_than_cluster(job)):
             measured = larger.measured()
             return measured if measured is not larger else replace(larger, remedy=_text_and_remedy(larger))
@@ -258,10 +256,7 @@ def _exceeding(session: Session, job: Job, short: list[int]) -> Diagnosis:
 
 
 def larger_than_any_node(cluster: Cluster, task: Task) -> Diagnosis | None:
-    """What a task asks for that no node which it selects has, even an empty one: of one resource or of all at once.
-
-    Its remedy says so in numbers.
-    """
+    """What a task requests that no node which it selects has, even an empty one: of one resource or all together."""
     columns, dims, selects = cluster.columns, cluster.dims, selects_nodes(task.shape.spec)
     rows = np.flatnonzero(matching_nodes(columns, task.shape.spec))
     if not len(rows):
@@ -275,17 +270,17 @@ def larger_than_any_node(cluster: Cluster, task: Task) -> Diagnosis | None:
     if not short:
         asked = amounts_text(dims, {dim: amount for dim, amount in task.request.items() if amount > 0})
         text = f"{task.name} requests {asked}, and no node{selected} has all of these"
-        return replace(_LARGER_THAN_ANY_NODE, remedy=text)
+        return replace(_LARGER_THAN_ANY_NODE, message=text)
     asked = amounts_text(dims, {dim: task.request[dim] for dim in short})
     if len(short) == 1:
         ((dim, size),) = short.items()
         node = columns.nodes[rows[int(allocatable[dim].argmax())]].name
         largest = f"the largest node{selected} ({node})"
-        text = f"{task.name} requests {asked}, {largest} has {amount_text(dims, dim, size)}"
+        text = f"{task.name} requests {asked}, {largest} has {amounts_text(dims, {dim: size})}"
     else:
         text = f"{task.name} requests {asked}, the most on one node{selected} is {amounts_text(dims, short)}"
     shortages = tuple(shortage(dims, dim, task.request[dim], size) for dim, size in short.items())
-    return replace(_LARGER_THAN_ANY_NODE, remedy=text, shortages=shortages)
+    return replace(_LARGER_THAN_ANY_NODE, message=text, shortages=shortages)
 
 
 def selects_no_node(cluster: Cluster, task: Task) -> bool:
@@ -299,7 +294,7 @@ def _free_numbers(session: Session, task: Task, dim: int) -> Diagnosis:
     cluster, uncommitted = session.cluster, session.attempts.uncommitted
     dims, idle = cluster.dims, (cluster.columns.idle if uncommitted.idle is None else uncommitted.idle)[dim]
     request = task.request.get(dim, 0)
-    asked = amount_text(dims, dim, request)
+    asked = amounts_text(dims, {dim: request})
     if not len(idle):
         text = f"it requests {asked}, and the cluster has no nodes"
         return _numbers(text, (shortage(dims, dim, request, 0),))
@@ -307,7 +302,7 @@ def _free_numbers(session: Session, task: Task, dim: int) -> Diagnosis:
     if idle[row] >= request:
         return _gang_numbers(session, task, dim, idle)
     left, node = max(int(idle[row]), 0), cluster.columns.nodes[row].name
-    free = amount_text(dims, dim, left)
+    free = amounts_text(dims, {dim: left})
     text = f"each pod requests {asked}; at most {free} is free on one node ({node})"
     return _numbers(text, (shortage(dims, dim, request, left),), largest_holders(cluster, (dim,)))
 
@@ -319,7 +314,7 @@ def _gang_numbers(session: Session, task: Task, dim: int, idle: NDArray[np.int64
         return _numbers("")
     left = int(idle.clip(min=0).sum())
     wanted = job.pending.get(dim, 0)
-    asked, free = amount_text(cluster.dims, dim, wanted), amount_text(cluster.dims, dim, left)
+    asked, free = amounts_text(cluster.dims, {dim: wanted}), amounts_text(cluster.dims, {dim: left})
     fit, waiting = had_room(session, job), job.counts[Status.PENDING]
     smallest = min(pending.request.get(dim, 0) for pending in job.by_status[Status.PENDING])
     if smallest > 0:  # other jobs may have taken capacity since then

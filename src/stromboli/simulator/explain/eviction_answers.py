@@ -1,4 +1,4 @@
-"""Why nobody is evicted for a job that waits: what the policy, the queues and the plugins say of each holder."""
+"""Why no pods are evicted for a waiting job: the answers of the policy, the queues and the plugins."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 WITHIN_QUEUE = ("preempt", "gangpreempt")
 BETWEEN_QUEUES = ("reclaim", "gangreclaim")
 EVICTING = (*WITHIN_QUEUE, *BETWEEN_QUEUES)
-"""Actions that evict for the sake of jobs that wait."""
+"""Actions that evict for waiting jobs."""
 
 
 class EvictionAnswers:
-    """Asks for one task that waits."""
+    """Answers for one waiting task."""
 
     def __init__(self, session: Session, waiting: Task):
         self._session = session

@@ -1,4 +1,4 @@
-"""A job explained in full after a cycle: its gate, what is short and where, which jobs hold it; or where it runs."""
+"""A job explained after a cycle: its gate, what is short and where, which jobs hold it; or where it runs."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
-MOST_PLACES = 50
-MOST_KINDS = 20
+MAX_PLACES = 50
+MAX_REQUESTS = 20
 ROOM_GATES = ("nodes", "topology", "gang", "pipeline", "backfill", "queue-limits", "enqueue")
-"""Gates at which it helps to know where there is capacity."""
+"""Gates at which free capacity matters."""
 
 
 def job_explanation(
     outcome: Outcome, job: Job, kind: str = "", name: str = "", pod: Task | None = None
 ) -> JobExplanation:
-    """Explain a job as it is after a cycle, to be asked before the cluster changes again.
+    """Explain a job as it is after a cycle.
 
     `kind` and `name` are those of the object that was asked about, if it is not the PodGroup itself.
     """
@@ -82,7 +82,7 @@ def job_explanation(
 
 
 def job_state(outcome: Outcome, job: Job, wait: Diagnosis | None) -> State:
-    """Whether it waits, starts with what the cycle decided, or runs."""
+    """Whether a job waits, starts by the decisions of the cycle, or runs."""
     counts, held = job.counts, holding_tasks(job)
     enough = job.ready_count - counts[Status.ALLOCATED] >= max(job.minimum, 1)
     if job.tasks and all(task.status in (Status.SUCCEEDED, Status.FAILED) for task in job.tasks.values()):
@@ -102,7 +102,7 @@ def job_state(outcome: Outcome, job: Job, wait: Diagnosis | None) -> State:
 
 
 def short_dims(session: Session, wait: Diagnosis, kinds: Sequence[WaitingKind]) -> list[int]:
-    """What is short: as the explanation says, else what no node has enough of, else all that is asked for."""
+    """What is short: by the diagnosis, or else what no node has enough of, or else all that the pods request."""
     dims = session.cluster.dims
     named = [dims.index[each.resource] for each in wait.shortages if each.resource in dims.index]
     if named:
@@ -120,7 +120,7 @@ def short_dims(session: Session, wait: Diagnosis, kinds: Sequence[WaitingKind]) 
 
 
 def waiting_tasks(job: Job) -> list[Task]:
-    """Its tasks that wait and have no scheduling gate, in their order."""
+    """The waiting tasks of a job without scheduling gates, in their order."""
     tasks = (task for status in WAITING for task in job.by_status[status] if not task.gates)
     return sorted(tasks, key=lambda task: task.order)
 
@@ -167,17 +167,17 @@ def _requests(cluster: Cluster, job: Job) -> list[PodRequest]:
             role=role,
             node_selector=dict(shape.spec.node_selector or {}),
         )
-        for (shape, role), count in kinds.most_common(MOST_KINDS)
+        for (shape, role), count in kinds.most_common(MAX_REQUESTS)
     ]
 
 
 def _add_places(outcome: Outcome, job: Job, explained: JobExplanation) -> None:
-    """Where its pods are, and since and until when."""
+    """Add where the pods of a job are, since when and until when."""
     tasks = holding_tasks(job)
     nodes: dict[str, list[Task]] = {}
     for task in tasks:
         nodes.setdefault(task.node.name if task.node else "", []).append(task)
-    for node, on_it in list(nodes.items())[:MOST_PLACES]:
+    for node, on_it in list(nodes.items())[:MAX_PLACES]:
         since = min((task.started for task in on_it if task.started is not None), default=None)
         explained.places.append(PodPlace(node, len(on_it), None if since is None else time_text(since)))
     starts = [task.started for task in tasks if task.started is not None]
@@ -228,7 +228,7 @@ def _pod_text(outcome: Outcome, task: Task) -> str:
     return f"Pod {task.name} is {task.status.title.lower()}{where}{since}"
 
 
-# -- the gates that a job has to pass, in the order in which it meets them: passed, holding it, or not known yet
+# -- all gates in the order in which a job passes them: passed, holding it, or not known yet
 
 
 _PLACE = {
@@ -247,12 +247,12 @@ _PLACE = {
     "nodes": 6,
     "pipeline": 6,
 }
-"""Which of the gates below holds a job by the gate that the engine names."""
+"""The place in `_NAMES` of each gate of a diagnosis."""
 _NAMES = ("PodGroup", "queue", "admission", "gang", "rules", "share", "room")
 
 
 def gate_states(job: Job, wait: Diagnosis) -> list[GateState]:
-    """All gates; those behind the one that holds it, or that it has not reached, are unknown."""
+    """All gates; those after the one that holds the job, or that it has not reached, are unknown."""
     holding = _PLACE.get(wait.gate, 6)
     known = [_group(job), _queue(job), _admission(job), _gang(job)]
     states: list[GateState] = []
@@ -291,8 +291,8 @@ def _queue(job: Job) -> tuple[bool, str]:
 
 
 def _admission(job: Job) -> tuple[bool, str]:
-    let_in = not job.waits_for_queue
-    return let_in, f"{'admitted' if let_in else 'not admitted yet'} (phase {job.phase or 'none'})"
+    admitted = not job.waits_for_queue
+    return admitted, f"{'admitted' if admitted else 'not admitted yet'} (phase {job.phase or 'none'})"
 
 
 def _gang(job: Job) -> tuple[bool, str]:

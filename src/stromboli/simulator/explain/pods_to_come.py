@@ -1,4 +1,4 @@
-"""The pods that a Job gets once it is let into its queue, so that it can be tried whether they would start."""
+"""The pods that a Job gets once it is admitted to its queue, so that a trial shows whether they start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_pods_to_come(intake: Intake, job: Job, owner: Mapping[str, Any]) -> int:
-    """Add the pods that a Job of Volcano is to have, as far as it says; gives how many. A bad Job has none."""
+    """Add the pods that the controller would create for a Volcano Job; return their number, 0 for an invalid Job."""
     try:
         content = decode_as(VolcanoJob, msgspec.json.encode(owner))
         if sum(task.replicas for task in content.spec.tasks) > MAX_PODS:
@@ -35,5 +35,5 @@ def add_pods_to_come(intake: Intake, job: Job, owner: Mapping[str, Any]) -> int:
         return 0
     intake.cluster.settle()
     for task in job.tasks.values():
-        task.created = 0.0  # nobody has made it yet
+        task.created = 0.0  # it does not exist yet
     return len(pods)

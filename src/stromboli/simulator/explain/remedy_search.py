@@ -1,25 +1,24 @@
-"""What would let a job start: everything that its gate suggests, those remedies first that cost least."""
+"""What would let a job start: everything that its gate suggests, the cheapest remedies first."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
+from itertools import islice
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from stromboli.api import names
-from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.catalog import Catalog
-from stromboli.engine.explanation.quantities import NodeGroupNames, quantities, time_text
+from stromboli.engine.explanation.quantities import amounts_text, quantities, time_text
 from stromboli.engine.explanation.queue_limit_hits import Hit
-from stromboli.engine.placement.node_fit import slots
+from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, slots
 from stromboli.engine.placement.node_functions import CORDONED, NOT_SELECTED, TAINTED
 from stromboli.engine.plugin import DESERVED
 from stromboli.engine.queue_limits import own_capability
-from stromboli.model.amounts import Amounts, shift
 from stromboli.model.cluster import Cluster
+from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
@@ -29,24 +28,24 @@ from stromboli.model.task import Task
 from stromboli.policy.policy import Policy
 from stromboli.simulator.count_sentences import counted
 from stromboli.simulator.dangling_references import first_few
-from stromboli.simulator.explain.changed_cycles import StartTrials
 from stromboli.simulator.explain.eviction_answers import BETWEEN_QUEUES, EVICTING, WITHIN_QUEUE
 from stromboli.simulator.explain.explanation_document import ObjectChange, Remedy
-from stromboli.simulator.explain.model_changes import as_manifest
-from stromboli.simulator.explain.remedy_trials import Remedies, RemedyTrials, listed, pods_patch
-from stromboli.simulator.explain.resource_holders import expected_end
-from stromboli.simulator.explain.smaller_requests import (
+from stromboli.simulator.explain.object_changes import (
+    as_manifest,
     containers_with_less,
-    largest_request_with_room,
-    rounded_down,
+    fewer_at_once,
+    group_patch,
+    group_with_less,
+    less_restricted,
+    pods_patch,
+    queue_patch,
 )
+from stromboli.simulator.explain.remedy_trials import Remedies, RemedyTrials
+from stromboli.simulator.explain.resource_holders import HOLDING, expected_end
+from stromboli.simulator.explain.room_by_nodes import node_groups
 from stromboli.simulator.explain.wait_clues import WaitClues
 
-if TYPE_CHECKING:
-    from stromboli.model.dimensions import Dimensions
-
-
-# -- queues: open one, use another, raise what one may have
+# -- queues: open one, use another, raise a limit
 
 
 MAX_QUEUES = 3
@@ -75,7 +74,7 @@ def change_queue(trials: RemedyTrials) -> None:
 
 
 def _other_queues(trials: RemedyTrials, own: Queue | None) -> list[Queue]:
-    """Open queues without queues below them, those that use least of what is short first."""
+    """Open queues without child queues, ordered by how little they hold of what is short."""
     queues, total = trials.cluster.queues.values(), trials.cluster.total
     inner = {"root", *(queue.parent for queue in queues)}
 
@@ -89,7 +88,7 @@ def _other_queues(trials: RemedyTrials, own: Queue | None) -> list[Queue]:
 
 
 def raise_queue_limits(trials: RemedyTrials) -> None:
-    """The capability of the queue whose limit holds the job, else what it deserves, else its weight."""
+    """Raise the capability of the queue whose limit holds the job, or else its deserved share or its weight."""
     for hit in trials.clues.hits:
         if hit.limit.queue.object is not None:
             _raise_limit(trials, hit)
@@ -98,27 +97,23 @@ def raise_queue_limits(trials: RemedyTrials) -> None:
 def _raise_limit(trials: RemedyTrials, hit: Hit) -> None:
     queue, cluster = hit.limit.queue, trials.cluster
     wanted = {dim: int(hit.held.get(dim, 0) + amount) for dim, amount in hit.asked.items()}
-    amounts = quantities(cluster, wanted)
+    amounts, listed = quantities(cluster, wanted), amounts_text(cluster.dims, wanted)
     if any(dim in own_capability(queue) for dim in wanted):
-        now = listed(quantities(cluster, {dim: hit.limit.most[dim] for dim in wanted}))
-        text = f'the capability of queue "{queue.name}" is {listed(amounts)} instead of {now}'
-        if trials.attempt(Remedy("capability", text, [_queue_patch(queue, {"capability": amounts})])):
+        now = amounts_text(cluster.dims, {dim: hit.limit.most[dim] for dim in wanted})
+        text = f'the capability of queue "{queue.name}" is {listed} instead of {now}'
+        if trials.attempt(Remedy("capability", text, [queue_patch(queue, {"capability": amounts})])):
             return
     if queue.deserved:
-        text = f'queue "{queue.name}" deserves {listed(amounts)}'
-        trials.attempt(Remedy("deserved", text, [_queue_patch(queue, {"deserved": amounts})]))
+        text = f'queue "{queue.name}" deserves {listed}'
+        trials.attempt(Remedy("deserved", text, [queue_patch(queue, {"deserved": amounts})]))
     elif hit.limit.code == DESERVED and (weight := _weight_for(trials, queue, wanted)):
         text = f'the weight of queue "{queue.name}" is {weight} instead of {queue.weight}'
-        remedy = Remedy("weight", text, [_queue_patch(queue, {"weight": weight})])
+        remedy = Remedy("weight", text, [queue_patch(queue, {"weight": weight})])
         trials.attempt(remedy, f'a larger weight of queue "{queue.name}"')
 
 
-def _queue_patch(queue: Queue, spec: dict[str, object]) -> ObjectChange:
-    return ObjectChange("patch", "Queue", [queue.name], patch={"spec": spec})
-
-
 def _weight_for(trials: RemedyTrials, queue: Queue, wanted: dict[int, int]) -> int:
-    """By its part of all weights, so that its part of the cluster would be enough; 0 if all of it is not."""
+    """The weight with which the share of the queue would be enough; 0 if the whole cluster is too small."""
     queues, total = trials.cluster.queues.values(), trials.cluster.total
     others = sum(each.weight for each in queues if each is not queue and each.jobs)
     share = max(amount / max(total.get(dim, 0), 1) for dim, amount in wanted.items())
@@ -129,11 +124,14 @@ def _weight_for(trials: RemedyTrials, queue: Queue, wanted: dict[int, int]) -> i
     return min(MAX_WEIGHT, int(share / (1 - share) * max(others, 1)) + 1)
 
 
-# -- the job itself: a smaller minimum, smaller requests, a wider topology, no scheduling gates
+# -- the job itself: no scheduling gates, a smaller minimum or request, a wider topology, a time limit
 
 
 LARGER_MINIMA = 2
-"""Trials of a larger minimum than one with which a job starts."""
+"""Trials of a larger minimum after one with which the job starts."""
+_STEPS = {CPU: ((4000, 1000), (100, 100), (0, 1)), MEMORY: ((4 << 30, 1 << 30), (1 << 20, 1 << 20), (0, 1))}
+"""From which amount on a request is rounded to multiples of what; other resources come in whole units."""
+_WHOLE = ((0, 1000),)
 
 
 def remove_gates(trials: RemedyTrials) -> None:
@@ -147,9 +145,9 @@ def remove_gates(trials: RemedyTrials) -> None:
 
 
 def lower_minimum(trials: RemedyTrials) -> None:
-    """The largest minimum with which it starts, as far as few trials tell; none if no pod has room as it is."""
+    """Find the largest minimum with which the job starts, in a few trials."""
     job = trials.job
-    likely = min(job.ready_count + trials.pods_with_room(), len(job.tasks), job.minimum - 1)
+    likely = min(job.ready_count + trials.pods_that_fit(), len(job.tasks), job.minimum - 1)
     too_many = likely + 1
     for minimum in dict.fromkeys((likely, likely * 3 // 4, likely // 2)):
         if minimum >= 1 and _start_with(trials, minimum):
@@ -159,7 +157,7 @@ def lower_minimum(trials: RemedyTrials) -> None:
 
 
 def _raise_minimum(trials: RemedyTrials, enough: int, too_many: int) -> None:
-    """Put a larger minimum that helps too in the place of the last remedy, in few trials."""
+    """Replace the last remedy by a larger minimum that also helps, in a few trials."""
     helpful = trials.remedies.helpful
     for _ in range(LARGER_MINIMA):
         middle = (enough + too_many) // 2
@@ -173,7 +171,7 @@ def _raise_minimum(trials: RemedyTrials, enough: int, too_many: int) -> None:
 
 
 def start_with_one(trials: RemedyTrials) -> None:
-    """A job that could start with any of its pods may come before jobs that hold its capacity."""
+    """Try minMember 1: such a job may come before jobs that hold its capacity."""
     found = any(remedy.kind == "minimum" for remedy in trials.remedies.helpful)
     if not found and trials.job.minimum > 1 and not _start_with(trials, 1) and not trials.exhausted:
         trials.remedies.in_vain.append("a smaller minimum")
@@ -188,32 +186,59 @@ def _start_with(trials: RemedyTrials, minimum: int) -> bool:
 
 
 def lower_requests(trials: RemedyTrials) -> None:
-    """The largest requests with which it starts, as far as a few trials show."""
+    """Find the largest requests with which the job starts, in a few trials."""
     clues, cluster = trials.clues, trials.cluster
     asked = {dim: max(int(task.request.get(dim, 0)) for task in clues.tasks) for dim in clues.short}
-    room = {dim: largest_request_with_room(clues, dim) for dim, amount in asked.items() if amount > 0}
+    fitting = {dim: _largest_request_that_fits(clues, dim) for dim, amount in asked.items() if amount > 0}
     for part in (1.0, 0.5, 0.25):
-        most = {dim: rounded_down(dim, int(amount * part)) for dim, amount in room.items()}
+        most = {dim: _rounded_down(dim, int(amount * part)) for dim, amount in fitting.items()}
         most = {dim: amount for dim, amount in most.items() if 0 < amount < asked[dim]}
         changes = _pods_with_less(trials, most) if most else []
         if not changes:
             continue
-        less = listed(quantities(cluster, most))
-        now = listed(quantities(cluster, {dim: asked[dim] for dim in most}))
+        less = amounts_text(cluster.dims, most)
+        now = amounts_text(cluster.dims, {dim: asked[dim] for dim in most})
         each = "each pod requests" if len(clues.tasks) > 1 else "its pod requests"
-        changes += group_with_less(cluster.dims, trials.job, asked, most)
+        changes += group_with_less(cluster, trials.job, asked, most)
         text = f"{each} {less} instead of {now}"
         if trials.attempt(Remedy("requests", text, changes), f"requests of {less}"):
             return
 
 
+def _largest_request_that_fits(clues: WaitClues, dim: int) -> int:
+    """The most of a resource that each pod may request so that enough of them fit; 0 if none do."""
+    low, high = 0, max(int(task.request.get(dim, 0)) for task in clues.tasks)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _pods_that_fit(clues, dim, middle) >= clues.needed:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _rounded_down(dim: int, amount: int) -> int:
+    """The next smaller amount that a user would write."""
+    step = next(step for least, step in _STEPS.get(dim, _WHOLE) if amount >= least)
+    return amount // step * step
+
+
+def _pods_that_fit(clues: WaitClues, dim: int, most: int) -> int:
+    """How many pods fit if none requests more than `most` of a resource, each kind by itself."""
+    kinds = []
+    for kind in clues.kinds:
+        request = {**kind.task.request, dim: min(kind.task.request.get(dim, 0), most)}
+        kinds.append((SlotCount(request, clues.idle, kind.usable), kind.count))
+    return TaskSlots(kinds).total
+
+
 def _pods_with_less(trials: RemedyTrials, most: dict[int, int]) -> list[ObjectChange]:
-    """None of the pods asks for more than this; empty if some cannot be changed so easily."""
+    """Patches by which no pod requests more than `most`; empty if one container is not enough for some pods."""
     changes = []
     for tasks in trials.tasks_by_shape():
         if all(tasks[0].request.get(dim, 0) <= amount for dim, amount in most.items()):
             continue
-        containers = containers_with_less(trials.cluster.dims, tasks[0].shape, most)
+        containers = containers_with_less(trials.cluster, tasks[0].shape, most)
         if containers is None:
             return []
         changes.append(pods_patch(tasks, {"spec": {"containers": containers}}))
@@ -229,7 +254,7 @@ def relax_topology(trials: RemedyTrials) -> None:
 
 
 def shorten_time(trials: RemedyTrials) -> None:
-    """A time limit with which it ends before the jobs start that it would delay."""
+    """Set a time limit with which the job ends before the jobs start that it would delay."""
     job, promised = trials.job, trials.clues.promised
     seconds = int(promised - trials.now) if promised is not None else 0
     if seconds < 1 or job.native is not None or job.group is None:
@@ -240,7 +265,7 @@ def shorten_time(trials: RemedyTrials) -> None:
     trials.attempt(Remedy("time-limit", text, [change]), f"a time limit of {limit}")
 
 
-# -- nodes: more of them, or those that are cordoned, tainted or labelled otherwise
+# -- nodes: cordoned or tainted ones, those that the pods do not select, additional ones
 
 
 MAX_NODES = 64
@@ -249,7 +274,7 @@ MAX_NAME = 200
 
 
 def use_more_nodes(trials: RemedyTrials) -> None:
-    """Nodes that refuse the pods for what they say of themselves."""
+    """Use nodes that refuse the pods by a cordon, a taint or their labels."""
     codes = trials.clues.codes
     if CORDONED in codes:
         _uncordon(trials)
@@ -266,7 +291,7 @@ def use_more_nodes(trials: RemedyTrials) -> None:
 def _uncordon(trials: RemedyTrials) -> None:
     nodes = trials.cluster.columns.nodes
     cordoned = [node for node in nodes if node.object is not None and node.object.spec.unschedulable]
-    cordoned.sort(key=lambda node: (-_room_on(trials, node), node.name))
+    cordoned.sort(key=lambda node: (-_idle_share(trials, node), node.name))
     for count in dict.fromkeys((1, min(len(cordoned), trials.clues.needed), len(cordoned))):
         chosen = [node.name for node in cordoned[:count]]
         if not chosen:
@@ -284,13 +309,14 @@ def _uncordon(trials: RemedyTrials) -> None:
         trials.remedies.in_vain.append("uncordoning nodes")
 
 
-def _room_on(trials: RemedyTrials, node: Node) -> float:
+def _idle_share(trials: RemedyTrials, node: Node) -> float:
+    """How much a node has free of what is short, as a part of the cluster."""
     idle, total = trials.clues.idle[:, node.row], trials.cluster.total
     return float(sum(idle[dim] / max(total.get(dim, 0), 1) for dim in trials.clues.short))
 
 
 def _tolerate(trials: RemedyTrials) -> None:
-    """All its pods tolerate a taint, the most frequent first."""
+    """Let all pods tolerate a taint, the most frequent one first."""
     counts: Counter[tuple[str, str, str]] = Counter(
         (taint.key, taint.value or "", taint.effect)
         for node in trials.cluster.columns.nodes
@@ -310,18 +336,18 @@ def _tolerate(trials: RemedyTrials) -> None:
 
 
 def add_nodes(trials: RemedyTrials) -> None:
-    """As many nodes like one that there is as would be enough for the pods without room."""
-    sizes = [(_pods_when_empty(trials, node), node) for node in _examples(trials)]
-    holds, node = max(sizes, key=lambda size: size[0], default=(0, None))
+    """Add as many nodes like an existing one as the pods that do not fit need."""
+    sizes = [(_pods_when_empty(trials, node), node, group) for node, group in _examples(trials)]
+    holds, node, group = max(sizes, key=lambda size: size[0], default=(0, None, ""))
     if not holds or node is None:
         return
-    missing = max(trials.clues.needed - trials.pods_with_room(), 1)
+    missing = max(trials.clues.needed - trials.pods_that_fit(), 1)
     for count in dict.fromkeys((-(-missing // holds), -(-trials.clues.needed // holds))):
         if count > MAX_NODES:
             trials.leave_out()
             continue
         changes = [_new_node(trials.cluster, node, number) for number in range(count)]
-        verb, group = "is" if count == 1 else "are", NodeGroupNames(trials.cluster).of(node)
+        verb = "is" if count == 1 else "are"
         text = f"{counted(count, 'more node')} like {node.name} ({group}) {verb} added"
         if trials.attempt(Remedy("nodes", text, changes)):
             return
@@ -329,18 +355,17 @@ def add_nodes(trials: RemedyTrials) -> None:
         trials.remedies.in_vain.append(f"more nodes like {node.name}")
 
 
-def _examples(trials: RemedyTrials) -> Iterator[Node]:
-    """A usable node of each group of like nodes."""
-    seen: set[str] = set()
-    groups = NodeGroupNames(trials.cluster)
-    for node in trials.cluster.columns.nodes:
-        if trials.clues.usable[node.row] and (name := groups.of(node)) not in seen:
-            seen.add(name)
-            yield node
+def _examples(trials: RemedyTrials) -> list[tuple[Node, str]]:
+    """The first usable node of each group of similar nodes, with the name of the group."""
+    examples = []
+    for name, nodes in node_groups(trials.cluster).items():
+        usable = (node for node in nodes if trials.clues.usable[node.row])
+        examples += [(node, name) for node in islice(usable, 1)]
+    return sorted(examples, key=lambda example: example[0].row)
 
 
 def _pods_when_empty(trials: RemedyTrials, node: Node) -> int:
-    """How many pods fit on a node while it is empty, of the kind of which the fewest fit."""
+    """How many pods fit on a node when it is empty, of the kind of which the fewest fit."""
     empty = trials.cluster.columns.allocatable[:, [node.row]]
     return min(int(slots(kind.task.shape, empty)[0]) for kind in trials.clues.kinds)
 
@@ -359,19 +384,18 @@ def _new_node(cluster: Cluster, like: Node, number: int) -> ObjectChange:
     return ObjectChange("create", "Node", [name], patch=manifest)
 
 
-# -- other jobs: they end, they count for less, they are evicted
+# -- other jobs: they end, have a lower priority than this one, or are evicted
 
 
 MAX_HOLDERS = 3
-"""Jobs of which it is tried whether the end of each alone is enough."""
-OF_THE_SYSTEM = "system-"
-"""How the classes are called that are not for users."""
-_HOLDING = (Status.RUNNING, Status.BOUND, Status.BINDING, Status.RELEASING, Status.UNKNOWN)
+"""Jobs for which a trial shows whether the end of one job alone is enough."""
+SYSTEM_CLASSES = "system-"
+"""The prefix of priority classes that are not for users."""
 Holding = list[tuple[Job, list[Task]]]
 
 
 def let_others_end(trials: RemedyTrials) -> None:
-    """One of those who hold most, else several of them, those that end first."""
+    """End one of the largest holders, or else several, those first that end first."""
     holders = [holder for holder in trials.clues.holders if _pods_of(holder[0])]
     for holder in holders[:MAX_HOLDERS]:
         if trials.attempt(_end_of(trials, [holder])):
@@ -383,8 +407,8 @@ def let_others_end(trials: RemedyTrials) -> None:
 
 
 def _pods_of(job: Job) -> list[str]:
-    """Its pods that hold capacity; none if it only starts with the next cycle."""
-    return sorted(task.name for status in _HOLDING for task in job.by_status[status])
+    """The pods of a job that hold capacity; none if it starts with the next cycle."""
+    return sorted(task.name for status in HOLDING for task in job.by_status[status])
 
 
 def _end(trials: RemedyTrials, tasks: Iterable[Task]) -> float:
@@ -404,12 +428,12 @@ def _end_of(trials: RemedyTrials, holders: Holding) -> Remedy:
 
 
 def raise_priority(trials: RemedyTrials) -> None:
-    """The next higher class, else the highest."""
+    """Use the next higher priority class, or else the highest one."""
     job = trials.job
     if job.native is not None or job.group is None:
         return
     classes = trials.cluster.objects.priority_classes.values()
-    usable = (each for each in classes if not each.name.startswith(OF_THE_SYSTEM))
+    usable = (each for each in classes if not each.name.startswith(SYSTEM_CLASSES))
     higher = sorted({each.value: each.name for each in usable if each.value > job.priority}.items())
     for value, name in [*higher[:1], *higher[1:][-1:]]:
         pods = list(job.by_status[Status.PENDING])
@@ -421,7 +445,7 @@ def raise_priority(trials: RemedyTrials) -> None:
 
 
 def evict(trials: RemedyTrials) -> None:
-    """With an action that evicts, where the policy has none."""
+    """Add an evicting action if the policy has none."""
     actions = trials.policy.actions
     if any(action in actions for action in EVICTING):
         return
@@ -430,65 +454,11 @@ def evict(trials: RemedyTrials) -> None:
         trials.attempt(Remedy("actions", text, actions=[*actions, added]), f"action {added}")
 
 
-# -- changes of a PodGroup
-
-
-def group_patch(job: Job, patch: dict[str, Any]) -> ObjectChange:
-    return ObjectChange("patch", "PodGroup", [job.name], job.namespace, patch)
-
-
-def fewer_at_once(cluster: Cluster, job: Job, minimum: int) -> ObjectChange:
-    """A smaller minimum, and what so many of its pods ask for as its minimum of resources, if it names one."""
-    spec: dict[str, Any] = {"minMember": minimum}
-    if job.min_resources:
-        least: Amounts = {}
-        for task in sorted(job.tasks.values(), key=lambda task: task.order)[:minimum]:
-            shift(least, task.request)
-        now = {dim: min(amount, least.get(dim, 0)) for dim, amount in job.min_resources.items()}
-        spec["minResources"] = _resources(cluster.dims, now)
-    return group_patch(job, {"spec": spec})
-
-
-def group_with_less(
-    dims: Dimensions, job: Job, asked: Mapping[int, int], most: Mapping[int, int]
-) -> list[ObjectChange]:
-    """Its minimum of resources, if it names one, lowered as its pods are."""
-    if job.native is not None or not job.min_resources:
-        return []
-    lower = {
-        dim: int(job.min_resources[dim] * most[dim] / asked[dim]) for dim in most if dim in job.min_resources
-    }
-    return [group_patch(job, {"spec": {"minResources": _resources(dims, lower)}})] if lower else []
-
-
-def less_restricted(job: Job, tiers: Sequence[int]) -> Iterator[tuple[str, ObjectChange]]:
-    """Higher tiers one after the other, and then none at all, of the job's own topology."""
-    topology = job.group.spec.network_topology if job.group is not None and job.native is None else None
-    if topology is None or topology.mode != "hard":
-        return
-    now: dict[str, Any] = msgspec.to_builtins(topology)
-    allowed = topology.highest_tier_allowed
-    if allowed is not None:
-        for tier in [tier for tier in tiers[:-1] if tier > allowed][:2]:
-            patch = {"spec": {"networkTopology": {**now, "highestTierAllowed": tier}}}
-            yield f"tier {tier} is allowed instead of {allowed}", group_patch(job, patch)
-    yield (
-        "its topology is soft (networkTopology.mode: soft)",
-        group_patch(job, {"spec": {"networkTopology": {"mode": "soft"}}}),
-    )
-
-
-def _resources(dims: Dimensions, amounts: Mapping[int, float]) -> dict[str, str]:
-    named = dims.named({dim: int(amount) for dim, amount in amounts.items()})
-    texts = resource_list(named)
-    return {name: texts[name] for name in named}
-
-
 # -- the search
 
 
 FIRST = (open_queue, remove_gates)
-"""For a job that may have no pods yet."""
+"""Remedies that are tried even if the job has no pods yet."""
 NEXT = (
     shorten_time,
     lower_minimum,
@@ -508,11 +478,10 @@ NEXT = (
 def search_remedies(
     intake: Intake, policy: Policy, catalog: Catalog, now: float, clues: WaitClues
 ) -> Remedies:
-    """Try what is worth trying for a job that waits; the cluster is as before after that."""
-    starts = StartTrials(intake, policy, catalog, now, clues.waits)
-    trials = RemedyTrials(intake.cluster, starts, policy, clues, now)
+    """Try what may help a waiting job; afterwards the cluster is as before."""
+    trials = RemedyTrials(intake, policy, catalog, clues, now)
     families = (*FIRST, *(NEXT if clues.tasks else ()))
     for place, family in enumerate(families):
-        trials.begin_family(len(families) - place)
+        trials.start_family(len(families) - place)
         family(trials)
     return trials.remedies

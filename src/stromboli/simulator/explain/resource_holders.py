@@ -21,20 +21,21 @@ if TYPE_CHECKING:
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
-MOST_HOLDERS = 5
-LOOKED_AT = 20
-"""Jobs that hold most, of which it is looked at what they hold where it matters."""
+MAX_HOLDERS = 5
+MAX_CANDIDATES = 20
+"""The largest jobs, of which those that hold most on usable nodes are chosen."""
+HOLDING = (Status.RUNNING, Status.BOUND, Status.BINDING, Status.RELEASING, Status.UNKNOWN)
+"""Statuses of tasks that hold capacity."""
 NO_JOB = "pods without a job"
 
 
 def holding_tasks(job: Job) -> list[Task]:
-    """Its tasks that hold capacity on a node."""
-    statuses = (Status.RUNNING, Status.BOUND, Status.BINDING, Status.RELEASING, Status.UNKNOWN)
-    return [task for status in statuses for task in job.by_status[status] if task.node is not None]
+    """The tasks of a job that hold capacity on a node."""
+    return [task for status in HOLDING for task in job.by_status[status] if task.node is not None]
 
 
 def expected_end(tasks: Iterable[Task], queues: dict[str, Queue]) -> float | None:
-    """When the last of these tasks has ended by its time limit; none if one of them has none, or has not started."""
+    """When the last of these tasks ends by its time limit; None if one of them has no limit or has not started."""
     ends = []
     for task in tasks:
         limit = time_limit(task, queue_limit(task.job.queue if task.job else None, queues))
@@ -55,7 +56,7 @@ def largest_holding_jobs(
         return sum(held.get(dim, 0) / sizes[dim] for dim in dims)
 
     others = (job for job in cluster.jobs.values() if job is not waiting and job.allocated)
-    largest = heapq.nlargest(LOOKED_AT, others, key=lambda job: (weight(job.allocated), job.key))
+    largest = heapq.nlargest(MAX_CANDIDATES, others, key=lambda job: (weight(job.allocated), job.key))
     holding = []
     for job in largest:
         tasks = [
@@ -75,7 +76,7 @@ def resource_holders(
     """The jobs that hold most of what is short where the task could run."""
     cluster, answers = session.cluster, EvictionAnswers(session, waiting)
     holders = []
-    for job, tasks, held in largest_holding_jobs(session, dims, usable, waiting.job)[:MOST_HOLDERS]:
+    for job, tasks, held in largest_holding_jobs(session, dims, usable, waiting.job)[:MAX_HOLDERS]:
         end = expected_end(tasks, cluster.queues)
         over = end is not None and end <= session.now
         holders.append(

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stromboli.api import names
+from stromboli.api.node_state import is_gpu
 from stromboli.engine.explanation.closest_domain import DomainSearch
-from stromboli.engine.explanation.quantities import NodeGroupNames, quantities
+from stromboli.engine.explanation.quantities import quantities
 from stromboli.engine.placement.node_fit import SlotCount, TaskSlots
 from stromboli.model.dimensions import PODS
 from stromboli.simulator.explain.explanation_document import HyperNodeRoom, NodeGroupRoom
@@ -18,21 +20,22 @@ from stromboli.simulator.explain.explanation_document import HyperNodeRoom, Node
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.cluster import Cluster
-    from stromboli.model.node_columns import Bools, Ints
+    from stromboli.model.node_columns import Bools, Node
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
-MOST_GROUPS = 20
-MOST_HYPER_NODES = 20
-LARGEST_LOOKED_INTO = 256
-"""Nodes of a HyperNode, at most, for which the holders of what it lacks are shown."""
-MOST_KINDS = 20
-"""Kinds of pods that are looked at; other pods of a job have none."""
+INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+MAX_GROUPS = 20
+MAX_HYPER_NODES = 20
+MAX_NODES_WITH_HOLDERS = 256
+"""Nodes of a HyperNode for which the holders of what it lacks are shown."""
+MAX_KINDS = 20
+"""Kinds of pods for which capacity is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingKind:
-    """Pods that wait and are alike, with the nodes that they may use and the slots for them there."""
+    """Waiting pods of one shape, with the nodes that they may use and the slots for them there."""
 
     task: Task
     """The first of them."""
@@ -42,12 +45,12 @@ class WaitingKind:
 
 
 def waiting_kinds(session: Session, tasks: Sequence[Task]) -> list[WaitingKind]:
-    """The kinds of pods that wait, the most frequent first."""
+    """The kinds of waiting pods, the most frequent first."""
     idle = session.cluster.columns.idle
     counts: Counter[Shape] = Counter(task.shape for task in tasks)
     first = {task.shape: task for task in reversed(tasks)}
     kinds = []
-    for shape, count in counts.most_common(MOST_KINDS):
+    for shape, count in counts.most_common(MAX_KINDS):
         task = first[shape]
         usable: Bools = np.zeros(len(session.cluster.columns), dtype=bool)
         with session.reporting():
@@ -57,22 +60,39 @@ def waiting_kinds(session: Session, tasks: Sequence[Task]) -> list[WaitingKind]:
 
 
 def slots_for(kinds: Iterable[WaitingKind]) -> TaskSlots:
-    """For how many of the pods of some kinds there is capacity."""
+    """How many of the pods of some kinds fit."""
     return TaskSlots((kind.slots, kind.count) for kind in kinds)
 
 
 def node_group_rooms(session: Session, kinds: Sequence[WaitingKind]) -> list[NodeGroupRoom]:
     """By groups of like nodes, those with most capacity first."""
     cluster = session.cluster
-    groups: dict[str, list[int]] = {}
-    names = NodeGroupNames(cluster)
+    rooms = [_room(cluster, name, nodes, kinds) for name, nodes in node_groups(cluster).items()]
+    return sorted(rooms, key=lambda room: (-room.fits, -room.usable, room.name))[:MAX_GROUPS]
+
+
+def node_groups(cluster: Cluster) -> dict[str, list[Node]]:
+    """Nodes by their instance type, or else by their size as `stromboli up --nodes` takes it."""
+    groups: dict[str, list[Node]] = {}
+    by_size: dict[tuple[tuple[int, float], ...], str] = {}
     for node in cluster.columns.nodes:
-        groups.setdefault(names.of(node), []).append(node.row)
-    rooms = [_room(cluster, name, np.array(rows), kinds) for name, rows in groups.items()]
-    return sorted(rooms, key=lambda room: (-room.fits, -room.usable, room.name))[:MOST_GROUPS]
+        name = next((node.labels[label] for label in INSTANCE_TYPES if node.labels.get(label)), "")
+        size = tuple(node.allocatable.items())
+        if not name and size not in by_size:
+            by_size[size] = _size_name(cluster, node)
+        groups.setdefault(name or by_size[size], []).append(node)
+    return groups
 
 
-def _room(cluster: Cluster, name: str, rows: Ints, kinds: Sequence[WaitingKind]) -> NodeGroupRoom:
+def _size_name(cluster: Cluster, node: Node) -> str:
+    sizes = quantities(cluster, node.allocatable)
+    parts = [f"{sizes.pop(names.CPU, '0')}cpu", sizes.pop(names.MEMORY, "0")]
+    gpus = [f"{amount}gpu" for name, amount in sizes.items() if is_gpu(name) and amount != "0"]
+    return ",".join([*parts, *gpus])
+
+
+def _room(cluster: Cluster, name: str, nodes: Sequence[Node], kinds: Sequence[WaitingKind]) -> NodeGroupRoom:
+    rows = np.array([node.row for node in nodes])
     usable = np.zeros(len(rows), dtype=bool)
     for kind in kinds:
         usable |= kind.usable[rows]
@@ -89,7 +109,7 @@ def _room(cluster: Cluster, name: str, rows: Ints, kinds: Sequence[WaitingKind])
         free=quantities(cluster, free),
         largest_free=quantities(cluster, largest),
         lacks=quantities(cluster, lacks) if usable.any() else {},
-        example=cluster.columns.nodes[int(rows[0])].name,
+        example=nodes[0].name,
     )
 
 
@@ -116,10 +136,10 @@ def hyper_node_rooms(session: Session, tasks: Sequence[Task], needed: int) -> li
         range(len(domains)), key=lambda place: (-min(int(fits[place]), needed), domains[place].tier, place)
     )
     rooms = []
-    for place in order[:MOST_HYPER_NODES]:
+    for place in order[:MAX_HYPER_NODES]:
         domain = domains[place]
         lacks = search.lacking(domain) if fits[place] < len(tasks) else {}
-        closest = search.closest([domain]) if lacks and len(domain.rows) <= LARGEST_LOOKED_INTO else None
+        closest = search.closest([domain]) if lacks and len(domain.rows) <= MAX_NODES_WITH_HOLDERS else None
         rooms.append(
             HyperNodeRoom(
                 name=domain.name,

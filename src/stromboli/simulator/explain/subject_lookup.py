@@ -1,4 +1,4 @@
-"""What a name on the command line means: a job by any of its objects, a pod, a queue or a node."""
+"""Look up a name of the command line: a job by any of its objects, a pod, a queue or a node."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ KINDS = {
     "ds": "DaemonSet",
     "workload": ANY_WORKLOAD,
 }
-"""How users call kinds, as for kubectl; what is before a dot counts."""
-MOST_NAMED = 5
+"""Types as users write them, as for kubectl; what follows a dot is ignored."""
+MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is to be explained: a job, perhaps because of one of its pods, or a pod without one, a queue, a node."""
+    """What to explain: a job, perhaps by one of its pods, a pod without a job, a queue or a node."""
 
     kind: str
     name: str
@@ -70,7 +70,7 @@ class Found:
 
 
 class NotFound(LookupError):
-    """There is nothing of that name, or there is too much; the message says what to write instead."""
+    """The name is unknown or ambiguous; the message has the remedy."""
 
 
 class UnknownType(ValueError):
@@ -78,7 +78,7 @@ class UnknownType(ValueError):
 
 
 def look_up(cluster: Cluster, text: str, namespace: str = "") -> tuple[Found, list[str]]:
-    """What a name means, and what else has this name. Without a namespace objects of all namespaces are looked at."""
+    """What a name means, and other objects of that name. Without a namespace, in all namespaces."""
     type_name, slash, name = text.rpartition("/")
     wanted = ""
     if slash:
@@ -96,7 +96,7 @@ def look_up(cluster: Cluster, text: str, namespace: str = "") -> tuple[Found, li
     if same_kind and not namespace:
         where = sorted({_namespace(each) for each in (first, *same_kind)})
         raise NotFound(
-            f"{text} exists in several namespaces ({', '.join(where[:MOST_NAMED])}); choose one with -n"
+            f"{text} exists in several namespaces ({', '.join(where[:MAX_NAMED])}); choose one with -n"
         )
     return first, [other.full_name for other in others if other.kind != first.kind or _differs(first, other)]
 
@@ -110,7 +110,7 @@ def _differs(first: Found, other: Found) -> bool:
 
 
 def _candidates(cluster: Cluster, wanted: str, name: str, namespace: str) -> Iterable[Found]:
-    """Everything of that name, in the order in which it is meant: jobs by their owners, groups, pods, queues, nodes."""
+    """Everything of that name: jobs by their owners, then PodGroups, pods, queues and nodes."""
     if wanted not in ("Pod", "Queue", "Node"):
         yield from _jobs(cluster, wanted, name, namespace)
     if wanted in ("", "Pod"):
@@ -146,7 +146,7 @@ def _jobs(cluster: Cluster, wanted: str, name: str, namespace: str) -> Iterable[
 
 
 def _newest_first(found: Iterable[Found]) -> list[Found]:
-    """Jobs with pods that wait first, then the newest: a workload may have had several."""
+    """Jobs with waiting pods first, then the newest: a workload may have several PodGroups."""
     return sorted(
         found,
         key=lambda each: (
@@ -157,7 +157,7 @@ def _newest_first(found: Iterable[Found]) -> list[Found]:
 
 
 def _owners(job: Job) -> set[tuple[str, str]]:
-    """Kind and name of the object for which its PodGroup was made, and of that which its pods belong to."""
+    """Kind and name of the owners of the PodGroup and of the first pod."""
     owners = {(job.owner.kind, job.owner.name)} if job.owner else set()
     first = next(iter(job.tasks.values()), None)
     if first is not None and first.owner is not None:
@@ -169,5 +169,5 @@ def _missing(cluster: Cluster, wanted: str, name: str, namespace: str) -> str:
     kind = (wanted or "job, PodGroup, pod, queue or node").replace(ANY_WORKLOAD, "workload")
     where = f" in namespace {namespace}" if namespace and wanted not in ("Queue", "Node") else ""
     elsewhere = sorted({_namespace(found) for found in _candidates(cluster, wanted, name, "")} - {""})
-    hint = f"; found in namespace {', '.join(elsewhere[:MOST_NAMED])}" if elsewhere else ""
-    return f'no {kind} named "{name}"{where}{hint}'
+    elsewhere_text = f"; found in namespace {', '.join(elsewhere[:MAX_NAMED])}" if elsewhere else ""
+    return f'no {kind} named "{name}"{where}{elsewhere_text}'

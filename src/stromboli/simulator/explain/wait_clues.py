@@ -1,4 +1,4 @@
-"""What a cycle left behind about a job that waits, from which follows what is worth trying."""
+"""What a cycle found out about a waiting job, by which remedies are chosen."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Bools, Ints
     from stromboli.model.task import Task
 
-MOST_HOLDERS = 8
-MOST_PROMISES = 500
-"""Waiting jobs that are asked whether they were promised a start."""
+MAX_HOLDERS = 8
+MAX_PROMISES = 500
+"""Waiting jobs for which plugins are asked for a promised start."""
 
 
 @dataclass(slots=True)
 class WaitClues:
-    """About one job after a cycle; the tasks and nodes are those of the cluster, the arrays are copies."""
+    """The tasks and nodes are those of the cluster, the arrays are copies."""
 
     id: JobId
     wait: Diagnosis
@@ -41,17 +41,17 @@ class WaitClues:
     usable: Bools
     holders: list[tuple[Job, list[Task]]] = field(default_factory=list)
     codes: set[str] = field(default_factory=set)
-    """Of all reasons that nodes gave, as far as these have one."""
+    """Codes of the reasons that nodes gave."""
     promised: float | None = None
-    """When the first of the jobs starts that were promised a start."""
+    """The first promised start of another job."""
     waits: Waits | None = None
-    """The jobs for which there was no room in the cycle."""
+    """The jobs that the cycle skips because they need more capacity than there is."""
     hits: list[Hit] = field(default_factory=list)
-    """Limits of its queue, and of those above, that leave too little for all its pods."""
+    """Limits of its queue, and of its ancestors, that leave too little for all its pods."""
 
 
 def wait_clues(outcome: Outcome, job: Job, wait: Diagnosis) -> WaitClues:
-    """To be asked before the cluster changes again."""
+    """To be called before the cluster changes again."""
     session = outcome.session
     tasks = waiting_tasks(job)
     kinds = waiting_kinds(session, tasks)
@@ -75,7 +75,7 @@ def wait_clues(outcome: Outcome, job: Job, wait: Diagnosis) -> WaitClues:
     )
     if wait.gate == "backfill":
         clues.promised = _first_promise(outcome, job)
-    holding = largest_holding_jobs(session, short, usable, job)[:MOST_HOLDERS]
+    holding = largest_holding_jobs(session, short, usable, job)[:MAX_HOLDERS]
     clues.holders = [(holder, held) for holder, held, _ in holding]
     if job.queue is not None and job.queue.exists:
         with session.reporting():
@@ -87,7 +87,7 @@ def wait_clues(outcome: Outcome, job: Job, wait: Diagnosis) -> WaitClues:
 def _first_promise(outcome: Outcome, job: Job) -> float | None:
     session = outcome.session
     starts = []
-    for other in islice((each for each in session.cluster.backlog if each is not job), MOST_PROMISES):
+    for other in islice((each for each in session.cluster.backlog if each is not job), MAX_PROMISES):
         promise = session.rules.promised(other)
         if promise is not None and promise.start > session.now:
             starts.append(promise.start)
