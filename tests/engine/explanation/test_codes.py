@@ -43,7 +43,7 @@ READS_INPUT = {
     "scheduler/explain/decision_history.py:note_decisions": "the reason of an Event, which is a code",
     "scheduler/explain/decision_history.py:note_outcome": "the reason of an Event, which is a code",
     "scheduler/explain/decision_history.py:_job_of_key": "the key of a job, `namespace/name`",
-    "scheduler/explain/decision_history.py:_repeated": "whether two entries are equal",
+    "scheduler/explain/decision_history.py:joined": "whether two entries are equal",
     "simulator/explain/remedy_search.py:raise_priority": "the prefix of PriorityClasses of Kubernetes",
     "simulator/explain/subject_lookup.py:look_up": "an argument of the command",
     "simulator/explain/subject_lookup.py:_jobs": "the name of a ReplicaSet, which begins with that of its Deployment",

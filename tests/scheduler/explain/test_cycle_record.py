@@ -233,10 +233,10 @@ hostile = st.text(max_size=3000) | st.sampled_from(
 def test_whatever_names_and_reasons_are_the_record_keeps_its_bounds(
     cycles: list[tuple[str, str, str, int]], most_bytes: int
 ) -> None:
-    record = CycleRecord()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cycle_record, "MAX_CYCLE_BYTES", most_bytes)
         patch.setattr(cycle_record, "MAX_CYCLE_ENTRY", 1500)
+        record = CycleRecord()
         for name, reason, plugin, count in cycles:
             evict = Evict(name, name, "uid", name, name, reason, reason, reason, reason, {}, "", reason)
             record.note(made_of(*[evict] * count))

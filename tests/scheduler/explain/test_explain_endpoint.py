@@ -21,7 +21,7 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access
 from stromboli.policy.policy import default_policy
 from stromboli.scheduler.explain.explain_endpoint import RIGHTS, ExplainEndpoint
-from stromboli.scheduler.explain.explain_paths import CYCLES, NO_PATH_RIGHT, POLICY, Question
+from stromboli.scheduler.explain.explain_paths import CYCLES, NO_PATH_PERMISSION, POLICY, Question
 from stromboli.scheduler.explain.explanations import TooManyQuestions
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
 from stromboli.scheduler.explain.leader_log import LeaderLog
@@ -274,7 +274,7 @@ def test_the_policy_is_told_to_whoever_may_get_its_path(tmp_path: Path) -> None:
             assert (await served.get(CYCLES, reader))[0] == 403
             status, refusal = await served.get(POLICY, nobody)
             assert status == 403
-            assert refusal["message"].endswith(f'cannot get path "{POLICY}": {NO_PATH_RIGHT}')
+            assert refusal["message"].endswith(f'cannot get path "{POLICY}": {NO_PATH_PERMISSION}')
 
     asyncio.run(story())
 

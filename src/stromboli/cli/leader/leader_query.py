@@ -20,7 +20,13 @@ from stromboli.kube.cluster_access import Access
 from stromboli.kube.credentials import Header, Identity, NoCredentials, StaticCredentials, bearer
 from stromboli.kube.request import ApiError, NoResponse, Request, api_error
 from stromboli.scheduler.explain.cycle_documents import CycleList
-from stromboli.scheduler.explain.explain_paths import NO_PATH_RIGHT, NOT_SEEN, POLICY, CycleQuery, Question
+from stromboli.scheduler.explain.explain_paths import (
+    NO_PATH_PERMISSION,
+    NOT_SEEN,
+    POLICY,
+    CycleQuery,
+    Question,
+)
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
 from stromboli.scheduler.explain.policy_document import PolicyDocument
 
@@ -128,7 +134,7 @@ def _is_no_path(error: ApiError) -> bool:
     """Whether an API server does not know our path, or does not let us get it."""
     text = str(error)
     return (error.status == 404 and NOT_SEEN not in text) or (
-        error.status == 403 and "cannot get path" in text and NO_PATH_RIGHT not in text
+        error.status == 403 and "cannot get path" in text and NO_PATH_PERMISSION not in text
     )
 
 

@@ -19,7 +19,7 @@ from stromboli.scheduler.explain.explain_paths import (
     BAD_PATH,
     CYCLES,
     NAMED_IN_CYCLES,
-    NO_PATH_RIGHT,
+    NO_PATH_PERMISSION,
     POLICY,
     Question,
     parse_cycle_query,
@@ -91,7 +91,7 @@ class ClusterExplanations:
         try:
             authorizer.check_path(user, POLICY, "get")
         except StatusError as error:
-            raise StatusError(error.code, f"{error}: {NO_PATH_RIGHT}") from None
+            raise StatusError(error.code, f"{error}: {NO_PATH_PERMISSION}") from None
         policy = self._connected_record.policy.document()
         return json_response(msgspec.json.encode(replace(policy, leader=LEADER)))
 

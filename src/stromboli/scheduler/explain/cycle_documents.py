@@ -22,23 +22,23 @@ class CycleDecision(Struct, frozen=True, gc=False, rename="camel", omit_defaults
     """The PodGroup, as `namespace/name`."""
     queue: str = ""
     node: str = ""
-    """To which the pod is bound, or from which it is evicted."""
+    """The node to which the pod is bound, or from which it is evicted."""
     action: str = ""
     """The action that decided it."""
     beneficiary: str = ""
-    """Of an eviction: the job for which capacity is freed, as `namespace/name`."""
+    """The job for which a pod is evicted, as `namespace/name`."""
     chosen_by: str = ""
-    """Of an eviction: the plugins that chose the pod."""
+    """The plugins that chose an evicted pod."""
     destination: str = ""
-    """Of a pod that is moved: the node on which it starts again."""
+    """The node on which a moved pod starts again."""
 
 
 class LostCause(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """Why a cycle came to nothing."""
+    """Why a cycle was lost."""
 
     message: str
     plugin: str = ""
-    """The plugin that raised; empty if it was none."""
+    """The plugin that raised; empty if none did."""
     point: str = ""
     """The extension point that was asked."""
 
@@ -47,40 +47,40 @@ class CycleEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A cycle that decided something, or a run of cycles that decided nothing or were lost for the same cause."""
 
     number: int
-    """Of the cycle, or of the first of the run; counted from 1 since this leader started."""
+    """The number of the cycle, or of the first one of the run; each leader counts from 1."""
     time: float
-    """When the first of them started, in seconds since 1970."""
+    """When the first cycle started, in seconds since 1970."""
     kind: CycleKind = "decided"
     last_number: int = 0
-    """Of the last cycle of the run."""
+    """The number of the last cycle of the run."""
     last_time: float = 0.0
     """When that cycle started."""
     cycles: int = 1
     seconds: float = 0.0
-    """What all of them took together."""
+    """The duration of all cycles of the run together."""
     parts: dict[str, float] = {}
-    """Seconds of each part: `open`, the actions by their names, `close`."""
+    """Seconds per part: `open`, each action by name, `close`."""
     let_in: int = 0
     """Jobs that were admitted to their queues."""
     bound: int = 0
     """Pods."""
     evicted: int = 0
-    """Pods, those that are moved included."""
+    """Pods, including those that are moved."""
     moved: int = 0
     released: int = 0
-    """Pods that were let out of the scheduling gate of their queue."""
+    """Pods of which the scheduling gate of their queue was removed."""
     pipelined: int = 0
-    """Pods held for a node that was still being freed when the last of the cycles ended."""
+    """Pods assigned to a node that was still being freed when the last cycle ended."""
     refused: int = 0
-    """Jobs that the last of the cycles tried, and that have pods for which it found no node."""
+    """Jobs with pods for which the last cycle looked for a node and found none."""
     waiting: int = 0
-    """Jobs that wait to be admitted to their queues, after the last of the cycles."""
+    """Jobs that wait for admission to their queues after the last cycle."""
     pending: int = 0
-    """Jobs with pods that wait for nodes, after the last of the cycles."""
+    """Jobs with pods that wait for nodes after the last cycle."""
     decisions: list[CycleDecision] = []
-    """The first of them."""
+    """The first decisions."""
     left_out: int = 0
-    """Decisions that are not among them."""
+    """How many decisions are not listed."""
     lost: LostCause | None = None
 
 
@@ -90,9 +90,9 @@ class CycleList(Struct, frozen=True, rename="camel", omit_defaults=True):
     leader: str = ""
     """The identity of the leader, as its Lease has it."""
     since: float = 0.0
-    """When the leader started, in seconds since 1970; each leader counts cycles from 1. 0 before the first cycle."""
+    """When the first cycle of this leader started, in seconds since 1970; 0 before it."""
     oldest: int = 0
-    """The number of the first cycle that is remembered; 0 if there is none."""
+    """The number of the oldest cycle that is kept; 0 if there is none."""
     newest: int = 0
     """The number of the last cycle."""
     cycles: list[CycleEntry] = []

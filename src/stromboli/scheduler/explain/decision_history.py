@@ -1,7 +1,7 @@
-"""Remembers what was decided about each job, within bounds: fed where decisions are handed over, in the cycle's thread.
+"""The decisions about each job, within bounds: recorded in the cycle's thread when decisions are handed over.
 
-A job about which nothing is decided costs nothing. Records of jobs that are gone are forgotten after a while, and if
-all of them together grow too large, first the one that has had no entry for longest.
+A job without decisions costs nothing. The record of a deleted job is dropped after a while; if all records together
+grow too large, the one whose last entry is the oldest is dropped first.
 """
 
 from __future__ import annotations
@@ -28,40 +28,29 @@ from stromboli.engine.explanation.event_history import History, HistoryEntry
 from stromboli.engine.explanation.quantities import time_text
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import VOLCANO_GROUP, Job, JobId
-from stromboli.scheduler.explain.decision_ring import DecisionRing, RingBounds
+from stromboli.scheduler.explain.cycle_documents import DecisionKind
+from stromboli.scheduler.explain.decision_ring import DecisionRing
 
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
     from stromboli.model.cluster import Cluster
 
 
-DecisionKind = Literal[
-    "let-in",
-    "gate-removed",
-    "waits",
-    "promised",
-    "bound",
-    "bind-failed",
-    "evicted",
-    "moved",
-    "eviction-failed",
-    "room-made",
-    "phase",
-    "policy",
-]
-"""`room-made`: others were evicted for this job. `policy`: another policy was read, which concerns all jobs."""
-
-
+HistoryKind = (
+    DecisionKind
+    | Literal["waits", "promised", "bind-failed", "eviction-failed", "room-made", "phase", "policy"]
+)
+"""`room-made`: pods of other jobs were evicted for this job. `policy`: the policy changed, which concerns all jobs."""
 MAX_JOBS = 20_000
-"""Jobs that are remembered."""
+"""Jobs with a history."""
 MAX_BYTES = 32 * 1024 * 1024
-"""Of all entries together, roughly."""
+"""Bytes of all entries together, roughly."""
 FORGOTTEN_AFTER = 900.0
-"""Seconds after a job was first seen to be gone."""
+"""Seconds after a job was first found to be deleted."""
 SWEEP_INTERVAL = 60.0
-"""Seconds from one look for jobs that are gone to the next."""
+"""Seconds between two searches for deleted jobs."""
 SWEPT_AT_ONCE = 200
-"""Jobs that are looked at after a cycle."""
+"""Jobs that are checked after a cycle."""
 _POLICY_EVENTS = {
     names.EVENT_POLICY_LOADED: "the policy changed",
     names.EVENT_POLICY_WARNING: "the policy changed, with warnings",
@@ -73,7 +62,7 @@ class DecisionHistory:
     """The records of all jobs."""
 
     def __init__(self, since: float = 0.0) -> None:
-        """Starts with the first cycle unless `since` is given: a replica may stand by for long."""
+        """The history starts with the first cycle unless `since` is given: a replica may be on standby for long."""
         self._since = since
         self._records: dict[JobId, HistoryRecord] = {}
         """Those with the latest entries come last."""
@@ -87,34 +76,34 @@ class DecisionHistory:
 
     @property
     def since(self) -> float:
-        """Nothing before is known, in seconds since 1970."""
+        """When the history starts, in seconds since 1970."""
         return self._since
 
     @property
     def bytes(self) -> int:
-        """What all records take, roughly."""
+        """The size of all records, roughly."""
         return self._bytes
 
     # -- reading
 
     def of(self, job: JobId) -> History:
-        """What is remembered of a job, which may be gone."""
+        """The history of a job, which may be deleted."""
         return self._history(self._records.get(job))
 
     @property
     def policies(self) -> History:
-        """Which policies were read."""
+        """Changes of the policy."""
         return self._history(self._policies)
 
     def _history(self, record: HistoryRecord | None) -> History:
         if record is None:
             return History()
-        return History(entries=[_told(entry) for entry in record.ring.entries], dropped=record.ring.dropped)
+        return History(entries=[_with_repeats(entry) for entry in record.entries], dropped=record.dropped)
 
     # -- feeding
 
     def note_decisions(self, cluster: Cluster, decisions: Sequence[Decision], now: float) -> None:
-        """Decisions were handed over."""
+        """Record decisions that were handed over."""
         self._since = self._since or now
         bound: dict[Job, list[Bind]] = {}
         released: dict[Job, list[PodDecision]] = {}
@@ -150,16 +139,16 @@ class DecisionHistory:
         shown = job.group.status.phase if job.group is not None else ""
         before, record.phase = record.phase or shown or names.GROUP_PENDING, phase
         if before != phase:
-            let_in = phase == names.GROUP_INQUEUE
-            text = "admitted to its queue" if let_in else f"its PodGroup changed to {phase}"
-            self._add(job, _entry(now, "let-in" if let_in else "phase", text))
+            admitted = phase == names.GROUP_INQUEUE
+            text = "admitted to its queue" if admitted else f"its PodGroup changed to {phase}"
+            self._add(job, _entry(now, "let-in" if admitted else "phase", text))
 
     def _note_evictions(self, cluster: Cluster, evicted: Mapping[_Eviction, list[Evict]], now: float) -> None:
         freed: Counter[tuple[str, str, str]] = Counter()
         for (job, action, beneficiary, chosen_by), victims in evicted.items():
             moved = all(victim.destination for victim in victims)
-            gone = f"{_pods(victims)} {'moved away' if moved else 'evicted'} from {_nodes(victims)}"
-            text = f"{gone}: {victims[0].reason[:MAX_TEXT]}"
+            what = f"{_pods(victims)} {'moved away' if moved else 'evicted'} from {_nodes(victims)}"
+            text = f"{what}: {victims[0].reason[:MAX_TEXT]}"
             entry = _entry(now, "moved" if moved else "evicted", text, len(victims))
             about = {"action": action, "beneficiary": beneficiary, "chosen_by": chosen_by}
             self._add(job, replace(entry, **about))
@@ -173,7 +162,7 @@ class DecisionHistory:
                 self._add(gainer, replace(entry, action=action, chosen_by=chosen_by))
 
     def note_outcome(self, outcome: Outcome) -> None:
-        """A cycle reported why jobs wait: note the jobs for which that is new."""
+        """Record why jobs wait, for those jobs for which a cycle reported it anew."""
         cluster, rules, now = outcome.session.cluster, outcome.session.rules, outcome.session.now
         self._since = self._since or now
         for decision in outcome.decisions:
@@ -190,7 +179,7 @@ class DecisionHistory:
         self.sweep(cluster, now)
 
     def note_failure(self, job: Job, decision: Bind | Evict, why: str, now: float) -> None:
-        """A bind or an eviction failed."""
+        """Record that a bind or an eviction failed."""
         pods, node, text = _pods((decision,)), _nodes((decision,)), why[:MAX_TEXT]
         if isinstance(decision, Bind):
             entry = _entry(now, "bind-failed", f"binding {pods} to {node} failed: {text}")
@@ -220,7 +209,7 @@ class DecisionHistory:
         self._trim()
 
     def _trim(self) -> None:
-        """Forget those that have had no entry for longest; the last is about to have one."""
+        """Drop the records whose last entry is the oldest; the last record is about to get an entry."""
         while len(self._records) > MAX_JOBS or (self._bytes > MAX_BYTES and len(self._records) > 1):
             self._forget(next(iter(self._records)))
 
@@ -228,7 +217,7 @@ class DecisionHistory:
         self._bytes -= self._records.pop(job).bytes
 
     def sweep(self, cluster: Cluster, now: float) -> None:
-        """Look for jobs that are gone, a few at a time, and forget those that have been gone for a while."""
+        """Search for deleted jobs, a few at a time, and drop the records of those deleted a while ago."""
         if not self._to_sweep:
             if 0 <= now - self._swept_at < SWEEP_INTERVAL or not self._records:
                 return
@@ -247,7 +236,7 @@ class DecisionHistory:
 
 
 class _Eviction(NamedTuple):
-    """Victims that have this in common are one entry."""
+    """What victims of one entry have in common."""
 
     job: Job
     action: str
@@ -264,7 +253,7 @@ def _job_of(cluster: Cluster, decision: PodDecision) -> Job | None:
     return task.job if task is not None else None
 
 
-def _entry(now: float, kind: DecisionKind, text: str, count: int = 1) -> HistoryEntry:
+def _entry(now: float, kind: HistoryKind, text: str, count: int = 1) -> HistoryEntry:
     return HistoryEntry(time=_moment(now), kind=kind, text=text, count=count, source="leader")
 
 
@@ -274,8 +263,8 @@ def _moment(now: float) -> str:
     return time_text(now)
 
 
-def _told(entry: HistoryEntry) -> HistoryEntry:
-    """An entry as it is read: with the number of times in its text."""
+def _with_repeats(entry: HistoryEntry) -> HistoryEntry:
+    """An entry as readers get it: with the number of repeats in its text."""
     if entry.repeats == 1:
         return entry
     text = f"{entry.text} ({entry.repeats} times)"
@@ -288,59 +277,50 @@ def _job_of_key(cluster: Cluster, key: str) -> Job | None:
     return jobs.get(JobId(VOLCANO_GROUP, namespace, name)) or jobs.get(JobId(KIND, namespace, name))
 
 
-# -- the entries about one job, bounded in number and bytes: the oldest are dropped, and what repeats is counted
+# -- the entries about one job
 
 
 MAX_JOB_ENTRIES = 40
-"""Of a job; the oldest is dropped for a new one."""
+"""Entries of a job."""
 MAX_JOB_BYTES = 16 * 1024
-"""Of the entries of a job together, as they are counted by `entry_bytes`."""
+"""Bytes of the entries of a job together, as `HistoryRecord.size` counts them."""
 MAX_TEXT = 1024
 """Characters of a text of an entry."""
 MAX_NAMES = 8
 """Pods or nodes that an entry names."""
 _OVERHEAD = 330
-"""Bytes of an entry besides its texts, roughly."""
+"""Bytes of an entry without its texts, roughly."""
 
 
-class HistoryRecord:
-    """What is remembered of a job, or of the cluster."""
+class HistoryRecord(DecisionRing[HistoryEntry]):
+    """The entries about a job, or about the policies of the cluster."""
 
-    __slots__ = ("gone_at", "phase", "ring", "uid")
+    __slots__ = ("gone_at", "phase", "uid")
 
     def __init__(self, uid: str = "") -> None:
+        super().__init__(MAX_JOB_ENTRIES, MAX_JOB_BYTES)
         self.uid = uid
-        """Of its group: another one of the same name has another history."""
-        self.ring: DecisionRing[HistoryEntry] = DecisionRing(entry_bytes, _repeated)
+        """The uid of its group: another group of the same name has another history."""
         self.phase = ""
-        """The phase that was noted last."""
+        """The last phase that was recorded."""
         self.gone_at: float | None = None
-        """When it was first seen to be gone."""
+        """When the job was first found to be deleted."""
 
-    @property
-    def bytes(self) -> int:
-        return self.ring.bytes
+    def size(self, entry: HistoryEntry) -> int:
+        """The bytes that an entry takes, roughly."""
+        texts = entry.text, entry.action, entry.beneficiary, entry.chosen_by
+        return _OVERHEAD + 2 * sum(map(len, texts))
 
-    def add(self, entry: HistoryEntry) -> int:
-        """Add an entry; by how many bytes the record grows, which may be less than nothing."""
-        return self.ring.add(entry, RingBounds(MAX_JOB_ENTRIES, MAX_JOB_BYTES))
-
-
-def entry_bytes(entry: HistoryEntry) -> int:
-    """What an entry takes, roughly."""
-    return _OVERHEAD + 2 * sum(map(len, (entry.text, entry.action, entry.beneficiary, entry.chosen_by)))
-
-
-def _repeated(last: HistoryEntry, entry: HistoryEntry) -> HistoryEntry | None:
-    """The last entry, counted once more if the new one says the same; else none."""
-    same = (
-        last.kind == entry.kind
-        and last.text == entry.text
-        and last.action == entry.action
-        and last.beneficiary == entry.beneficiary
-        and last.count == entry.count
-    )
-    return replace(last, repeats=last.repeats + 1) if same else None
+    def joined(self, last: HistoryEntry, entry: HistoryEntry) -> HistoryEntry | None:
+        """The last entry, counted once more if the new one equals it; else None."""
+        same = (
+            last.kind == entry.kind
+            and last.text == entry.text
+            and last.action == entry.action
+            and last.beneficiary == entry.beneficiary
+            and last.count == entry.count
+        )
+        return replace(last, repeats=last.repeats + 1) if same else None
 
 
 # -- decisions in words

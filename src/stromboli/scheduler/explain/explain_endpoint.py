@@ -1,4 +1,4 @@
-"""`GET /explain/...` of the leader, for users who may read the object in the API server."""
+"""`GET /explain/...` of the leader, for users with permission to read the object in the API server."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _REASONS = {
 
 
 class ExplainEndpoint:
-    """Checks a request, and passes its question on if this replica leads."""
+    """Authorizes requests, and answers them if this replica is the leader."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ExplainEndpoint:
         identity: str,
         guard: TelemetryGuard,
     ) -> None:
-        """`standing_by` gives the identity of the leader, perhaps empty; None if it is this replica."""
+        """`standing_by` returns the identity of the leader, perhaps empty; None if it is this replica."""
         self._explanations = explanations
         self._record = record
         self._authorization = authorization
@@ -71,7 +71,7 @@ class ExplainEndpoint:
         app.router.add_get(f"{PREFIX}{{path:.*}}", self._guarded(self._explain))
 
     def _guarded(self, handler: Handler) -> Handler:
-        """A handler whose failures are refusals."""
+        """A handler that turns failures into error responses."""
 
         async def respond(request: web.Request) -> web.Response:
             with self._guard("explanation"):
@@ -111,20 +111,20 @@ class ExplainEndpoint:
         return document(replace(self._record.policy.document(), leader=self._identity))
 
     async def _refusal(self, request: web.Request, *accesses: RequiredAccess) -> web.Response | None:
-        """Why a request is refused that takes all of these rights; None if it is not."""
+        """The error response to a request that needs all of these permissions; None if it has them."""
         for access in accesses:
             refusal = await self._authorization.refusal(request, access)
             if refusal is not None:
                 return refuse(refusal.status, refusal.message)
         leader = self._standing_by()
         if leader is not None:
-            who = f"the leader is {leader}" if leader else "no leader is elected yet"
-            return refuse(503, f"{self._identity} is on standby: {who}")
+            reason = f"the leader is {leader}" if leader else "no leader is elected yet"
+            return refuse(503, f"{self._identity} is on standby: {reason}")
         return None
 
 
 def answered(answer: LeaderAnswer, question: Question, identity: str) -> web.Response:
-    """The answer; 404 if neither the object nor a history of it is known."""
+    """The response with an answer; 404 if neither the object nor a history of it is known."""
     if not answer.known and not answer.history.entries:
         return refuse(404, question.not_found)
     return document(replace(answer, leader=identity))
@@ -135,7 +135,7 @@ def document(content: msgspec.Struct) -> web.Response:
 
 
 def refuse(status: int, message: str) -> web.Response:
-    """A refusal as Kubernetes writes them."""
+    """An error response with a Status, as Kubernetes writes it."""
     content: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",

@@ -17,12 +17,12 @@ BAD_PATH = (
 )
 BAD_CYCLE_QUERY = f"{CYCLES} accepts only ?after=NUMBER and limit=NUMBER, which must be non-negative integers"
 NOT_SEEN = "unknown to the scheduler"
-"""Ends the refusal if an object is not known, to distinguish it from that of an API server without this path."""
-NO_PATH_RIGHT = "grant access with a ClusterRole that has nonResourceURLs"
-"""Ends the refusal if a path takes a right, to distinguish it from that of an API server without this path."""
+"""The end of the message for unknown objects, to distinguish it from a 404 of an API server without this path."""
+NO_PATH_PERMISSION = "grant access with a ClusterRole that has nonResourceURLs"
+"""The end of the message for missing permissions, to distinguish it from a 403 of an API server without this path."""
 MAX_PATH = 1024
 """Characters of a path, before it is decoded."""
-_LONGEST_NUMBER = 15
+_MAX_DIGITS = 15
 """Digits of a number in a query."""
 
 
@@ -42,9 +42,9 @@ RESOURCES = {
     "queues": ExplainedResource("scheduling.volcano.sh", "queues", namespaced=False),
     "nodes": ExplainedResource("", "nodes", namespaced=False),
 }
-"""By their names in paths: that of the resource, with its group where there are two of a name."""
+"""By their names in paths: the resource, with its group where two groups have it."""
 NAMED_IN_CYCLES = (RESOURCES["pods"], RESOURCES["podgroups"])
-"""The kinds of objects that cycles name, in all namespaces: reading cycles takes permission to list all of them."""
+"""The kinds of objects that cycles name: reading cycles needs permission to list all of these."""
 
 
 class Question(NamedTuple):
@@ -53,7 +53,7 @@ class Question(NamedTuple):
     resource: str
     """One of `RESOURCES`."""
     namespace: str
-    """Empty for what is in no namespace."""
+    """Empty for objects without a namespace."""
     name: str
 
     @property
@@ -67,13 +67,13 @@ class Question(NamedTuple):
 
     @property
     def not_found(self) -> str:
-        """The refusal if the scheduler does not know the object, much as Kubernetes words it."""
+        """The message if the scheduler does not know the object, similar to that of Kubernetes."""
         kind = self.kind
         return f'{kind.plural}{f".{kind.group}" if kind.group else ""} "{self.name}" not found: {NOT_SEEN}'
 
 
 def parse_path(raw_path: str) -> Question | None:
-    """The question of a path as it was sent; None if it is none."""
+    """The question in a path as it was sent; None if the path is invalid."""
     if not raw_path.startswith(PREFIX) or len(raw_path) > MAX_PATH:
         return None
     parts = [unquote(part) for part in raw_path.removeprefix(PREFIX).split("/")]
@@ -89,9 +89,9 @@ class CycleQuery(NamedTuple):
     """Which cycles to report."""
 
     after: int = 0
-    """Those that started after the one of this number."""
+    """Only cycles after the one with this number."""
     limit: int = 0
-    """The newest so many entries; 0: all that are remembered."""
+    """Only so many of the newest entries; 0: all."""
 
     @property
     def path(self) -> str:
@@ -103,8 +103,6 @@ def parse_cycle_query(query: Mapping[str, str]) -> CycleQuery | None:
     """The parsed query for cycles; None if it is invalid."""
     if not query.keys() <= set(CycleQuery._fields):
         return None
-    if not all(
-        text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER for text in query.values()
-    ):
+    if not all(text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS for text in query.values()):
         return None
     return CycleQuery(**{key: int(text) for key, text in query.items()})

@@ -1,8 +1,8 @@
 """Answers questions about objects between two cycles: before the cluster changes, or after the next cycle.
 
-What a cycle found out is true of the cluster as that cycle left it. So a question is answered at once if nothing has
-changed since, and else at the end of the next cycle, which starts soon for it. A question about a waiting job waits for
-a cycle, too: that cycle tries the job even if it would skip it otherwise, so the answer follows from the objects alone.
+The results of a cycle describe the cluster as that cycle left it. A question is answered at once if nothing has changed
+since, and otherwise at the end of the next cycle, which starts soon. A question about a waiting job always waits for a
+cycle: that cycle tries the job even if it would skip it otherwise, so the answer follows from the objects alone.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from stromboli.scheduler.explain.leader_answer import LeaderAnswer
 
 ANSWER_TIMEOUT = 10.0
-"""Seconds within which the cycle's thread has to come to a question."""
+"""Seconds within which the cycle's thread has to answer a question."""
 MAX_QUESTIONS = 16
-"""Questions that wait at a time; further ones are refused."""
+"""Questions that wait at the same time; further ones are rejected."""
 REST_FACTOR = 4.0
-"""How many times longer than an answer took, with its cycle, the cycle's thread is left alone after it."""
+"""The pause after an answer, as a multiple of the time that the answer took with its cycle."""
 MAX_REST = 5.0
-"""Seconds of such a rest, at most."""
+"""Seconds of the longest such pause."""
 
 
 QUESTION_PATIENCE = 0.01
-"""Seconds after which a cycle starts for a question that waits for its end, however little has changed."""
+"""Seconds after which a cycle starts for a question that waits for one."""
 
 
 class TooManyQuestions(Unavailable):
-    """Others are being answered."""
+    """Too many questions wait for an answer."""
 
 
 class Explanations:
-    """Asked on the event loop, answered in the cycle's thread."""
+    """Questions are asked on the event loop and answered in the cycle's thread."""
 
     def __init__(
         self,
@@ -127,10 +127,10 @@ class Explanations:
             return
         outcome = self._outcome
         assert outcome is not None
-        begin = self._clock() - (sum(outcome.seconds.values()) if with_cycle else 0.0)
+        start = self._clock() - (sum(outcome.seconds.values()) if with_cycle else 0.0)
         try:
             answer = self._answers.of(question, outcome)
         except Exception as error:
             future.set_exception(error)
         else:
-            future.set_result((answer, self._clock() - begin))
+            future.set_result((answer, self._clock() - start))

@@ -1,4 +1,4 @@
-"""What the leader remembers of its decisions: those about each job, its last cycles, and the policy in force."""
+"""What the leader keeps about its decisions: those about each job, its last cycles, and the active policy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LeaderLog:
         self.policy = PolicyRecord()
 
     def note(self, scheduler: Scheduler, outcome: Outcome, guard: TelemetryGuard) -> None:
-        """A cycle ended, and the cluster has not changed since."""
+        """Record a cycle that ended; the cluster has not changed since."""
         with guard("cycle record"):
             self.cycles.note(outcome)
         with guard("policy record"):

@@ -1,4 +1,4 @@
-"""What the scheduler knows of an object after a cycle; in the cycle's thread."""
+"""What the scheduler knows of an object after a cycle; used in the cycle's thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_REMEMBERED_TEXTS = 16
 MAX_REMEMBERED = 500
 """Characters of each of them."""
 MAX_PROMISED_NAMES = 5
-"""Nodes or jobs of a promise that are named: as many as in its event."""
+"""Nodes or jobs of a promise that an answer names: as many as its event."""
 _GROUP_KINDS = {"podgroups": VOLCANO_GROUP, "podgroups.scheduling.k8s.io": KIND}
 _VOLCANO_JOBS = "batch.volcano.sh/"
 
@@ -39,9 +39,9 @@ class ObjectAnswers:
         self._history = history
 
     def look_again(self, question: Question, cluster: Cluster) -> bool:
-        """Let the next cycle try a job that waits, which it may skip else; whether the answer needs that cycle.
+        """Let the next cycle try a waiting job even if it would skip it; return whether the answer needs that cycle.
 
-        What a job met when it was last tried still holds, but may be in other words than what it would meet now.
+        The result of the last attempt still holds, but a new attempt may report other reasons.
         """
         job = _job_asked(cluster, question)
         if job is None or not waits(job):
@@ -102,14 +102,14 @@ def _job_asked(cluster: Cluster, question: Question) -> Job | None:
 
 
 def _task(cluster: Cluster, question: Question) -> Task | None:
-    """The pod of that name: if there are two, as one is leaving, the later."""
+    """The pod of that name; the newer one while another one is terminating."""
     _, namespace, name = question
     named = [task for task in cluster.tasks.values() if task.name == name and task.namespace == namespace]
     return max(named, key=lambda task: task.created, default=None)
 
 
 def _job(cluster: Cluster, question: Question) -> Job | None:
-    """The job of a group, or of Volcano's Job that owns its group."""
+    """The job of a PodGroup, or of the Volcano Job that owns its PodGroup."""
     _, namespace, name = question
     if kind := _GROUP_KINDS.get(question.resource):
         return cluster.jobs.get(JobId(kind, namespace, name))
@@ -142,7 +142,7 @@ def _promise(outcome: Outcome, job: Job) -> Promise | None:
 
 
 def _remembered(outcome: Outcome, subject: Job | Queue) -> dict[str, dict[str, str]]:
-    """What plugins remember of a job or a queue; one that fails has nothing to say."""
+    """The texts of plugins about a job or a queue; a plugin that fails has none."""
     if outcome.lost is not None:
         return {}
     answers: dict[str, dict[str, str]] = {}

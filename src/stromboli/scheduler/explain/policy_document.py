@@ -8,15 +8,15 @@ from msgspec import Struct
 
 
 class PolicyMessage(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """What is wrong or odd about a policy."""
+    """An error or a warning about a policy."""
 
     text: str
     line: int = 0
-    """Of the file; 0 if no line is known."""
+    """The line of the file; 0 if unknown."""
 
 
 class PluginInForce(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A plugin as a tier lists it."""
+    """A plugin of a tier."""
 
     name: str
     arguments: dict[str, Any] = {}
@@ -28,7 +28,7 @@ class PluginInForce(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class ActionInForce(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An action, in the order in which they run."""
+    """An action; actions are listed in the order in which they run."""
 
     name: str
     arguments: dict[str, Any] = {}
@@ -37,7 +37,7 @@ class ActionInForce(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class RefusedEdit(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A version of the policy that was refused, while the one before stayed in force."""
+    """A version of the policy that was rejected; the previous one stays active."""
 
     time: float
     """When it was read, in seconds since 1970."""
@@ -45,13 +45,13 @@ class RefusedEdit(Struct, frozen=True, rename="camel", omit_defaults=True):
     """The file."""
     errors: list[PolicyMessage] = []
     more_errors: int = 0
-    """Errors that are not among them."""
+    """Errors that are not listed."""
     is_latest: bool = False
-    """Whether nothing was read since: the file still is as it was refused."""
+    """Whether no other version was read since."""
 
 
 class SetAside(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """An order or a score that takes no part in cycles, as it failed for all jobs."""
+    """An order or a score that cycles do not use, because it failed for all jobs."""
 
     plugin: str
     point: str
@@ -61,29 +61,29 @@ class SetAside(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True
 
 
 class PolicyDocument(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The policy in force."""
+    """The active policy."""
 
     source: str
     """The file or preset."""
     loaded: float
-    """When it was put in force, in seconds since 1970."""
+    """When it became active, in seconds since 1970."""
     digest: str
     """SHA-256 of its text without passwords, as `sha256:` and hexadecimal digits."""
     leader: str = ""
     """The identity of the leader, as its Lease has it."""
     text: str = ""
-    """As it was loaded, but for passwords."""
+    """The text as it was loaded, without passwords."""
     text_left_out: int = 0
-    """Characters of the text that are left out."""
+    """How many characters of the text are omitted."""
     actions: list[ActionInForce] = []
     more_actions: int = 0
     tiers: list[list[PluginInForce]] = []
     more_plugins: int = 0
-    """Plugins of further tiers that are left out."""
+    """How many plugins of further tiers are omitted."""
     metrics: dict[str, str] = {}
-    """Where node usage comes from, without the password."""
+    """The source of node usage, without the password."""
     warnings: list[PolicyMessage] = []
     more_warnings: int = 0
     refused: RefusedEdit | None = None
-    """The last edit that was refused, if any was since this leader started."""
+    """The last edit that was rejected since this leader started."""
     set_aside: list[SetAside] = []

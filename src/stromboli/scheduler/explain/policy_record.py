@@ -1,4 +1,4 @@
-"""The policy in force as the leader reports it: made in the cycle's thread when it changes, read on the event loop."""
+"""The active policy as the leader reports it: updated in the cycle's thread, read on the event loop."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 MAX_POLICY_TEXT = 100_000
 """Characters of the text of a policy that are reported."""
 MAX_POLICY_ENTRIES = 100
-"""Plugins, actions, and orders or scores that are set aside, of each so many."""
+"""Plugins, and as many actions, keys of `metrics`, and orders or scores that are set aside."""
 MAX_ARGUMENTS = 4096
-"""Bytes of the arguments of a plugin or an action as JSON; larger ones are left out."""
+"""Bytes of the arguments of a plugin or an action as JSON; larger ones are omitted."""
 MAX_POLICY_MESSAGES = 50
 """Warnings, or errors."""
 MAX_POLICY_MESSAGE = 500
@@ -42,8 +42,8 @@ MAX_POLICY_MESSAGE = 500
 HIDDEN = "(hidden)"
 _SECRET = "elasticsearch.password"
 _SECRET_LINES = re.compile(r"""(elasticsearch\.password["']?\s*:)[^\n]*""")
-_LARGEST_NUMBER = 2**53
-"""Beyond it, not every reader of JSON gets a whole number right."""
+_MAX_INTEGER = 2**53
+"""The largest integer that every reader of JSON represents exactly."""
 
 
 class PolicyRecord:
@@ -52,10 +52,10 @@ class PolicyRecord:
     def __init__(self) -> None:
         self._document: PolicyDocument | None = None
         self._noted: tuple[object, ...] = ()
-        """What the document was made of."""
+        """What the document was made from."""
 
     def note(self, scheduler: Scheduler) -> None:
-        """A cycle ended; in its thread."""
+        """Update the document after a cycle; called in its thread."""
         engine = scheduler.engine
         policy, since, refused = engine.policy, scheduler.policy_since, scheduler.refused
         set_aside = dict(engine.set_aside)
@@ -65,7 +65,7 @@ class PolicyRecord:
             self._noted = noted
 
     def document(self) -> PolicyDocument:
-        """The document; from any thread. `Unavailable` before the first cycle."""
+        """The document; called from any thread. Raises `Unavailable` before the first cycle."""
         document = self._document
         if document is None:
             raise Unavailable("no cycle has completed yet")
@@ -75,7 +75,7 @@ class PolicyRecord:
 def policy_document(
     policy: Policy, since: float, refused: RefusedPolicy | None, set_aside: Mapping[Culprit, Lapse]
 ) -> PolicyDocument:
-    """The policy in force, and what is wrong with its last edit and its plugins."""
+    """The active policy, with the errors of its last edit and the failed orders and scores."""
     text = _encodable(_without_secret(policy))
     actions = policy.actions[:MAX_POLICY_ENTRIES]
     tiers = _tiers(policy)
@@ -107,7 +107,7 @@ def policy_document(
 
 
 def _without_secret(policy: Policy) -> str:
-    """The text without the password of a source of node usage: it takes other permissions than the policy."""
+    """The text without the password of a source of node usage: reading it needs other permissions."""
     secret = policy.metrics.get(_SECRET, "")
     text = _SECRET_LINES.sub(rf"\1 {HIDDEN}", policy.source)
     return HIDDEN if secret and secret in text else text
@@ -118,7 +118,7 @@ def _line(text: str) -> str:
 
 
 def _encodable(text: str) -> str:
-    """Without halves of characters, which no JSON has."""
+    """The text without surrogates, which JSON cannot encode."""
     return text.encode(errors="replace").decode()
 
 
@@ -144,7 +144,7 @@ def _action(name: str, arguments: Any) -> ActionInForce:
 
 
 def _shown_arguments(arguments: Any) -> tuple[dict[str, Any], bool]:
-    """Arguments as JSON has them, and whether they are too long to be reported."""
+    """Arguments as JSON values, and whether they are too long to be reported."""
     plain = _settings(arguments) if is_dataclass(arguments) else {}
     if len(msgspec.json.encode(plain)) > MAX_ARGUMENTS:
         return {}, True
@@ -167,7 +167,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):
-        return value if abs(value) < _LARGEST_NUMBER else str(value)
+        return value if abs(value) < _MAX_INTEGER else str(value)
     if isinstance(value, Mapping):
         return {_encodable(str(key)): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
