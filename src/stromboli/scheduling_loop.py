@@ -19,7 +19,8 @@ from stromboli.engine.decisions import Decision, Event
 from stromboli.model.cluster import Cluster
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile, PolicyReading, first_reading
-from stromboli.sources.usage_feed import LOCAL, UsageFeed
+from stromboli.sources.usage_feed import UsageFeed
+from stromboli.sources.usage_sources import LOCAL
 
 log = logging.getLogger(__name__)
 

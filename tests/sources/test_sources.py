@@ -11,11 +11,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from stromboli.model.node_usage import NodeUsage
-from stromboli.sources.custom_metrics import CustomMetrics
-from stromboli.sources.elasticsearch import Elasticsearch
-from stromboli.sources.prometheus import CPU, Prometheus
-from stromboli.sources.usage_file import File
-from stromboli.sources.usage_source import BadMetrics
+from stromboli.sources.usage_sources import BadMetrics, CustomMetrics, Elasticsearch, File, Prometheus
 from stromboli.transport import CallFailed, basic
 from tests.serving import Asked, serving
 
@@ -33,7 +29,7 @@ def vector(values: dict[str, Any]) -> bytes:
 def prometheus(cpu: dict[str, Any], memory: dict[str, Any]) -> Callable[[Asked], bytes]:
     def answer(asked: Asked) -> bytes:
         [query] = parse_qs(asked.body.decode())["query"]
-        return vector(cpu if query == CPU else memory)
+        return vector(cpu if query == Prometheus.CPU else memory)
 
     return answer
 
@@ -162,7 +158,7 @@ def test_the_custom_metrics_api_is_asked_where_kubectl_proxy_serves_it() -> None
 def test_in_a_cluster_the_service_account_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text("abc\n")
     with serving(custom) as server:
-        monkeypatch.setattr("stromboli.sources.custom_metrics.IN_CLUSTER", server.url)
+        monkeypatch.setattr("stromboli.sources.usage_sources.IN_CLUSTER", server.url)
         assert "n1" in CustomMetrics({}, account=tmp_path).read(NODES, NOW)
     assert {request.headers["Authorization"] for request in server.asked} == {"Bearer abc"}
 

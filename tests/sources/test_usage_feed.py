@@ -14,9 +14,8 @@ import pytest
 from stromboli.model.cluster import Cluster
 from stromboli.model.node_usage import NodeUsage
 from stromboli.policy.policy import METRICS_TYPES
-from stromboli.sources import prometheus as prometheus_source
-from stromboli.sources.usage_feed import ALL, LOCAL, UsageFeed
-from stromboli.sources.usage_source import BadMetrics
+from stromboli.sources.usage_feed import UsageFeed
+from stromboli.sources.usage_sources import ALL, LOCAL, TIMEOUT, BadMetrics
 from stromboli.testing import World
 from tests.serving import behaving, dead, serving, silent
 from tests.sources.test_sources import NOW, prometheus
@@ -157,7 +156,7 @@ def test_a_slow_source_holds_nothing_up_and_is_not_asked_twice_at_a_time() -> No
         begin = time.monotonic()
         for cycle in range(100):
             feed.refresh(cluster, {"type": "prometheus", "address": url, "interval": "1s"}, NOW + cycle)
-        assert time.monotonic() - begin < prometheus_source.TIMEOUT / 2, "no answer was waited for"
+        assert time.monotonic() - begin < TIMEOUT / 2, "no answer was waited for"
         until(lambda: len(links) == 1)
         feed.refresh(cluster, {"type": "prometheus", "address": url, "interval": "1s"}, NOW + 100)
     assert len(links) == 1

@@ -37,7 +37,8 @@ from stromboli.scheduler.watched_objects import watch_cluster, watched_kinds
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
 from stromboli.scheduler.writes.write_orders import DecisionOrders, WriteFailure, WriteOrder
 from stromboli.scheduling_loop import Scheduler
-from stromboli.sources.usage_feed import ALL, UsageFeed
+from stromboli.sources.usage_feed import UsageFeed
+from stromboli.sources.usage_sources import ALL
 
 log = logging.getLogger(__name__)
 

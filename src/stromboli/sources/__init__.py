@@ -1,5 +1,5 @@
-"""Sources of node usage: one file per kind of source, and the feed that polls one between cycles.
+"""Node usage: `usage_sources` reads it, `usage_feed` polls a source between cycles.
 
-A source may be down, slow or wrong: it never delays a cycle, and the last good measurements stay until they are too
-old to be believed (`model.node_usage.FRESH`).
+A source may be unreachable, slow or wrong. It never delays a cycle, and the last valid measurements are used until they
+are too old (`model.node_usage.FRESH`).
 """

@@ -9,23 +9,10 @@ from collections.abc import Callable, Collection, Mapping
 
 from stromboli.model.cluster import Cluster
 from stromboli.model.node_usage import NodeUsage, interval
-from stromboli.sources.custom_metrics import CustomMetrics
-from stromboli.sources.elasticsearch import Elasticsearch
-from stromboli.sources.prometheus import Prometheus
-from stromboli.sources.usage_file import File
-from stromboli.sources.usage_source import BadMetrics, Metrics, Source
+from stromboli.sources.usage_sources import ALL, LOCAL, BadMetrics, Metrics, Source
 from stromboli.transport import CallFailed
 
 log = logging.getLogger(__name__)
-
-LOCAL: Mapping[str, Callable[[Metrics], Source]] = {"file": File}
-"""Sources that need no network, and are read at once."""
-ALL: Mapping[str, Callable[[Metrics], Source]] = {
-    **LOCAL,
-    "prometheus": Prometheus,
-    "prometheus_adaptor": CustomMetrics,
-    "elasticsearch": Elasticsearch,
-}
 
 Readings = dict[str, NodeUsage]
 

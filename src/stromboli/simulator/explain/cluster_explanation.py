@@ -35,7 +35,8 @@ from stromboli.simulator.runs.simulation_settings import SimulationSettings
 from stromboli.simulator.what_if.future_world import FutureWorld
 from stromboli.simulator.what_if.run_differences import ends_before
 from stromboli.simulator.what_if.run_times import RunTimes
-from stromboli.sources.usage_feed import LOCAL, UsageFeed
+from stromboli.sources.usage_feed import UsageFeed
+from stromboli.sources.usage_sources import LOCAL
 
 WITHOUT_REMEDIES = ("cycle", "pod-group", "pipeline")
 """Gates at which there is nothing to try: something is missing, or it starts anyway."""
