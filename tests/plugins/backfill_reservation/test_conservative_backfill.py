@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from stromboli.plugins.backfill_reservation import promised_starts
+from stromboli.plugins.backfill_reservation import conservative
 from stromboli.plugins.backfill_reservation.availability_profile import Booking
 from stromboli.testing import World
 from tests.manifests import pod, policy
@@ -97,10 +97,10 @@ def test_a_promise_by_search_stays_when_the_job_changes_in_nothing_that_counts()
     assert step(here).promised["default/gang"] == first
 
 
-def test_many_jobs_are_promised_starts_in_several_cycles_and_nobody_overtakes_them(
+def test_many_jobs_are_conservative_in_several_cycles_and_nobody_overtakes_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(promised_starts, "MAX_READ", 1)
+    monkeypatch.setattr(conservative, "MAX_READ", 1)
     here = world(mode="conservative")
     job(here, "running", 6, "1h")
     step(here)
@@ -128,7 +128,7 @@ def test_many_promises_are_improved_in_several_cycles_and_none_is_made_worse(
     for name in ("first", "second", "third"):
         job(here, name, 8, "1h")
     promised = step(here).promised
-    monkeypatch.setattr(promised_starts, "MAX_READ", 1)
+    monkeypatch.setattr(conservative, "MAX_READ", 1)
     here.finish("running-0")
     starts = []
     for _ in range(3):

@@ -171,7 +171,7 @@ class AvailabilityProfile:
         rows = slice(None) if len(usable) == self._free.shape[2] else usable
         fitting = times_fitting((self._free[:steps, dim][:, rows], amount) for dim, amount in asked)
         if fitting is None:
-            raise ValueError("a task that requests nothing needs no room")
+            raise ValueError("a task that requests nothing needs no capacity")
         return fitting
 
 
@@ -208,7 +208,7 @@ class Booking:
     frees: int = -1
     """The count of unexpected releases when an earlier start was last searched for (`AvailabilityProfile.frees`)."""
     promise: Promise | None = None
-    is_told: bool = False
+    is_reported: bool = False
 
     def is_within(self, start: float, end: float) -> bool:
         """Whether it takes anything during a period."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.cluster import Dirty
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Ints
+    from stromboli.model.node_columns import Columns, Ints
     from stromboli.model.queue import Queue
     from stromboli.plugins.backfill_reservation.expected_ends import ExpectedEnds
 
@@ -79,11 +79,11 @@ class EarlyAdmission:
         first, key = self._first.get(queue), self._session.job_key
         if first is None or not first.visible or key(job) < key(first):
             return True
-        self._others_first.add(queue)  # jobs are asked about in their order
+        self._others_first.add(queue)  # jobs come in their order
         return False
 
     def may_search(self, job: Job) -> bool:
-        """Whether this session has time to look for a start of one more job of a queue."""
+        """Whether this session has time to search a start for one more job of a queue."""
         self._searches[job.queue] = self._searches.get(job.queue, 0) + 1
         return self._searches[job.queue] <= MAX_SEARCHES
 
@@ -104,8 +104,9 @@ class EarlyAdmission:
 
     def may_fit(self, job: Job) -> bool:
         """Whether all nodes together have what a job needs, beside what jobs before it take."""
+        columns = self._session.cluster.columns
         if self._total is None:
-            self._total = _total(self._session.cluster.columns.future_idle)
+            self._total = _total(columns, columns.future_idle)
         least = job.min_resources or {}
         return not lacking(plus(self._taken, least), self._total, least)
 
@@ -114,12 +115,14 @@ class EarlyAdmission:
         least = job.min_resources or {}
         if not least:
             least = total_of(times(request, count) for request, count in pod_demand(job))
-        return not lacking(total_of((self._taken, self._owed_total, least)), _total(free), least)
+        total = _total(self._session.cluster.columns, free)
+        return not lacking(total_of((self._taken, self._owed_total, least)), total, least)
 
     def fits_now(self, job: Job, free: Ints) -> bool:
         """Whether a job could start in free capacity and within the limits of its queue, beside those before it."""
         least = job.min_resources or {}
-        if lacking(plus(self._taken, least), _total(free), least):
+        columns = self._session.cluster.columns
+        if lacking(plus(self._taken, least), _total(columns, free), least):
             return False
         limits = self._session.rules.queue_limits(job.queue) if job.queue is not None else ()
         for limit in limits:
@@ -127,20 +130,20 @@ class EarlyAdmission:
                 limit.held.get(dim, 0) + least[dim] > limit.most[dim] for dim in least if dim in limit.most
             ):
                 return False
-        return fits_nodes(job, free)
+        return fits_nodes(columns, job, free)
 
 
-def fits_nodes(job: Job, free: Ints) -> bool:
+def fits_nodes(columns: Columns, job: Job, free: Ints) -> bool:
     """Whether nodes have capacity for each kind of pod that a job needs to start, and at the gate for its minimum."""
     least = job.min_resources or {}
-    if job.waits_for_queue and lacking(least, _total(free), least):
+    if job.waits_for_queue and lacking(least, _total(columns, free), least):
         return False
     return all(int(slots_of(request, free).sum()) >= count for request, count in pod_demand(job))
 
 
-def _total(free: Ints) -> Amounts:
+def _total(columns: Columns, free: Ints) -> Amounts:
     """What is free on all nodes together; an overbooked node has nothing."""
-    return dict(enumerate(np.maximum(free, 0).sum(axis=1).tolist()))
+    return columns.total(np.maximum(free, 0))
 
 
 def pod_demand(job: Job) -> list[tuple[Amounts, int]]:

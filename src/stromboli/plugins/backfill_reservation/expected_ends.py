@@ -1,4 +1,4 @@
-"""When tasks that hold room are expected to end: by their starts and time limits, as columns kept up by moves."""
+"""The expected ends of tasks on nodes, by their starts and time limits, as columns kept up by moves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 HOLDING = frozenset((Status.BINDING, Status.BOUND, Status.RUNNING))
-"""Statuses of tasks that run, or are about to; others on nodes are leaving already, or are expected to stay."""
+"""Statuses of tasks that run or will; other tasks on nodes are releasing, or are expected to stay."""
 FIRST_SLOTS = 64
 LEAST_GUESS = 300.0
 """Seconds; a task without a time limit is expected to run at least twice as long."""
@@ -36,9 +36,9 @@ class ExpectedEnds:
         self._clear()
         self._limits = QueueLimits()
         self.changes: list[tuple[int, int, Ints, float]] = []
-        """What began (1) and ended (-1) between two sessions: sign, node, amounts, expected end."""
+        """What started (1) and ended (-1) between two sessions: sign, node, amounts, expected end."""
         self.was_rebuilt = True
-        """Whether all was counted anew, so that changes say nothing."""
+        """Whether all tasks were counted again, so that `changes` is meaningless."""
         self.ended_early = False
         """Whether something ended before it was expected to, or is expected to end earlier than before."""
 
@@ -68,11 +68,11 @@ class ExpectedEnds:
         if self.was_rebuilt:
             self._rebuild(cluster, dims)
         self.changes, self.ended_early = [], False
-        if not self.was_rebuilt:  # nobody knows when those start that have not: now, at the earliest
+        if not self.was_rebuilt:  # tasks that have not started start now, at the earliest
             self._recount(dict.fromkeys((*dirty.jobs, *(task.job for task in self._not_started if task.job))))
 
     def _rebuild(self, cluster: Cluster, dims: int) -> None:
-        """Count everybody at once."""
+        """Count all tasks at once."""
         self._clear()
         tasks: list[Task] = []
         ends: list[float] = []
@@ -190,12 +190,12 @@ class ExpectedEnds:
                 del self._of_job[task.job]
 
     def limit(self, task: Task) -> float:
-        """How long a task runs at most; infinity if nobody says."""
+        """How long a task runs at most; infinity without a limit."""
         limit = time_limit(task, self._limits.of(task.job.queue if task.job is not None else None))
         return inf if limit is None else limit
 
     def limit_of(self, job: Job) -> float:
-        """How long a job runs at most, also before its pods exist; infinity if nobody says."""
+        """How long a job runs at most, also before its pods exist; infinity without a limit."""
         tasks = job.by_status[Status.PENDING]
         if tasks:
             return max(map(self.limit, tasks))
@@ -218,7 +218,7 @@ class ExpectedEnds:
     # -- what will be free
 
     def ordered(self, guesses: bool = False) -> tuple[Floats, Ints]:
-        """The moments at which room comes free, the earliest first and none before now, and whose slots these are.
+        """The moments at which tasks end, the earliest first and none before now, and the slots of these tasks.
 
         With `guesses`, tasks without a limit count too: see `_guessed_ends`.
         """
@@ -245,7 +245,7 @@ class ExpectedEnds:
         return float(later.min()) if len(later) else inf
 
     def freed(self, slots: Ints, nodes: int) -> Ints:
-        """What comes free on each node when the tasks of these slots have ended: (resource, node)."""
+        """What is released on each node when the tasks of these slots have ended: (resource, node)."""
         freed = np.zeros((nodes, self._requests.shape[1]), dtype=np.int64)
         np.add.at(freed, self._rows[slots], self._requests[slots])
         return freed.T

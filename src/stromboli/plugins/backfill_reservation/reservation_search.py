@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.engine.placement.node_fit import slots, slots_of
+from stromboli.engine.plugin import Promise
 from stromboli.model.status import Status
 from stromboli.plugins.backfill_reservation.early_admission import fits_nodes, pod_demand
 
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
     from stromboli.plugins.backfill_reservation.expected_ends import ExpectedEnds
 
 
-# -- a promised start, and what other jobs may still use of the nodes that it needs
+# -- a promised start, and what other jobs may use of its nodes
 
 
 @dataclass(slots=True, eq=False)
 class StartReservation:
-    """A job that waits for room, when it starts at the latest, and on which nodes."""
+    """The latest start of a job without capacity, and the nodes that it needs."""
 
     job: Job
     start: float
@@ -54,7 +55,7 @@ class StartReservation:
     places: dict[Task, Node] = field(default_factory=dict)
     """Where its tasks go, if they are not all alike on one node."""
     alone: bool = False
-    """Whether more than numbers decides where its tasks may be, so that no other may stay on its nodes."""
+    """Whether its places depend on more than amounts, so that no other task may stay on its nodes."""
     ledgers: frozenset[Ledger] = frozenset()
     """What its tasks need besides amounts: no other that needs the same may stay on its nodes."""
 
@@ -72,8 +73,8 @@ class StartReservation:
             self.rows, self.amounts = np.array(rows, dtype=np.int64)[order], self.amounts[:, order]
         return True
 
-    def leaves_room(self, cluster: Cluster, shape: Shape) -> Bools:
-        """Where a task may stay beyond the start of the job without taking what that needs."""
+    def leaves_reserved(self, cluster: Cluster, shape: Shape) -> Bools:
+        """Nodes where a task may stay beyond the start of the job without taking what the job needs."""
         fits: Bools = np.ones(len(cluster.columns), dtype=bool)
         if self.alone or not self.ledgers.isdisjoint(cluster.ledgers_of(shape)):
             fits[self.rows] = False
@@ -114,16 +115,16 @@ class ReservationSearch:
         self._moments, self._order = ends.ordered(guesses)
 
     def reservation(
-        self, job: Job, attempt: Attempt, last: StartReservation | None, room_came: bool
+        self, job: Job, attempt: Attempt, last: StartReservation | None, capacity_came: bool
     ) -> StartReservation | None:
-        """The earliest start of a job with its places; none if it cannot be told when there will be room for it.
+        """The earliest start of a job with its places; None if it is not known when there will be capacity for it.
 
         What was promised last stays as long as nothing better is found and it still holds. That takes trials only
-        if room came since that was not expected.
+        if capacity was released unexpectedly since.
         """
         task = self.plain_task(job)
         if task is None:
-            return self._by_trials(job, attempt, last, room_came)
+            return self._by_trials(job, attempt, last, capacity_came)
         needed = self._session.rules.tasks_needed(job)
         start = self._start_by_amounts(task, needed)
         if start == inf:
@@ -136,8 +137,8 @@ class ReservationSearch:
             amounts = needed * task.shape.dense(len(self._columns.idle))
             return self._reserved(job, start, usable, amounts[:, None], {})
         places = self.places_at(start, job, attempt)
-        if places is None and refused:  # the limits of its queue let it start later than nodes do
-            return self._by_trials(job, attempt, last, room_came)
+        if places is None and refused:  # the limits of its queue allow a later start than nodes
+            return self._by_trials(job, attempt, last, capacity_came)
         return None if places is None else self._reserved_at(job, start, places)
 
     def reservation_without_pods(self, job: Job, last: StartReservation | None) -> StartReservation | None:
@@ -159,15 +160,15 @@ class ReservationSearch:
 
     def start_by_minimum(self, job: Job) -> float:
         """The first moment at which nodes have what the pods of a job request; infinity if it is not known."""
-        return self._first_moment(partial(fits_nodes, job))
+        return self._first_moment(partial(fits_nodes, self._columns, job))
 
     def could_ever_fit(self, job: Job, attempt: Attempt) -> bool:
-        """Whether there would be room for a job if all others had ended."""
+        """Whether nodes would have capacity for a job if all others had ended."""
         task = self.plain_task(job)
         if task is None:
             return self.places_at(inf, job, attempt) is not None
-        room = slots(task.shape, self._columns.allocatable)[self.usable_rows(task)]
-        return int(room.sum()) >= self._session.rules.tasks_needed(job)
+        capacity = slots(task.shape, self._columns.allocatable)[self.usable_rows(task)]
+        return int(capacity.sum()) >= self._session.rules.tasks_needed(job)
 
     def plain_task(self, job: Job) -> Task | None:
         """One of the tasks of a job that nothing but amounts keeps waiting, all of which are alike; else none."""
@@ -193,7 +194,7 @@ class ReservationSearch:
     # -- by arithmetic
 
     def _start_by_amounts(self, task: Task, needed: int) -> float:
-        """The first moment at which nodes have room for so many tasks alike; infinity if there is none."""
+        """The first moment at which nodes have slots for so many equal tasks; infinity if there is none."""
         usable = self.usable_rows(task)
         if len(usable) == 1:
             return self._start_on(int(usable[0]), task, needed)
@@ -203,22 +204,22 @@ class ReservationSearch:
         """The first moment at which enough is free on nodes; infinity if there is none."""
         base, order = self._columns.future_idle, self._order
 
-        def has_room(count: int) -> bool:
+        def has_capacity(count: int) -> bool:
             return is_enough(base + self._ends.freed(order[:count], len(self._columns)))
 
-        if not has_room(len(order)):
+        if not has_capacity(len(order)):
             return inf
         least, most = 0, len(order)
         while least < most:
             middle = (least + most) // 2
-            if has_room(middle):
+            if has_capacity(middle):
                 most = middle
             else:
                 least = middle + 1
         return float(self._moments[least - 1]) if least else self._session.reads.time
 
     def _start_on(self, row: int, task: Task, needed: int) -> float:
-        """The same where one node alone can take them."""
+        """The first moment on the only usable node."""
         requests, rows = self._ends.requests(self._order)
         here = np.flatnonzero(rows == row)
         columns = self._columns
@@ -236,13 +237,13 @@ class ReservationSearch:
     # -- by rehearsals
 
     def _by_trials(
-        self, job: Job, attempt: Attempt, last: StartReservation | None, room_came: bool
+        self, job: Job, attempt: Attempt, last: StartReservation | None, capacity_came: bool
     ) -> StartReservation | None:
-        """The first moment by bisection, as more room never makes it harder to start."""
+        """The first moment by bisection, as more capacity never makes it harder to start."""
         moments = [self._session.reads.time, *np.unique(self._moments).tolist()]
         holds = last is not None and self._holds(last)
         if last is not None and holds:
-            if not room_came:
+            if not capacity_came:
                 return self._kept(last)
             moments = [moment for moment in moments if moment < last.start]
         places = self.places_at(moments[-1], job, attempt) if moments else None
@@ -281,7 +282,7 @@ class ReservationSearch:
             return {task: task.node for status in held for task in job.by_status[status] if task.node}
 
     def _end(self, task: Task) -> None:
-        """End a task in a rehearsal; devices come free when their claim does, so whoever holds some is leaving."""
+        """End a task in a rehearsal; one with devices is releasing, as these come free with their claim."""
         session = self._session
         if session.cluster.devices.concerns(task.shape.spec):
             session.journal.move(task, Status.RELEASING, task.node)
@@ -328,7 +329,7 @@ class ReservationSearch:
         return free
 
     def _holds(self, last: StartReservation) -> bool:
-        """Whether what was promised will still be there."""
+        """Whether the promised amounts will still be free."""
         if last.start < self._session.reads.time or len(last.amounts) != len(self._columns.idle):
             return False
         return bool((self._free_at(last.start, last.rows) >= last.amounts)[last.amounts > 0].all())
@@ -347,6 +348,12 @@ class ReservationSearch:
         here = by_then[np.isin(self._ends.requests(by_then)[1], rows)]
         return [task for slot in here.tolist() if (task := self._ends.tasks[slot]) is not None]
 
+    def promise(self, start: float, nodes: Iterable[Node], ending: Iterable[Task]) -> Promise:
+        """What is reported of a start on some nodes, for which these tasks have to end."""
+        after = dict.fromkeys(task.job.key for task in ending if task.job)
+        is_overdue = start <= self._session.reads.time
+        return Promise(start, tuple(node.name for node in nodes), tuple(after), is_overdue)
+
 
 def _needs_no_company(task: Task, ledgers: frozenset[Ledger]) -> bool:
     """Whether it is what its tasks hold besides amounts, and not other pods, that filters look at for a task."""
@@ -355,7 +362,7 @@ def _needs_no_company(task: Task, ledgers: frozenset[Ledger]) -> bool:
 
 
 def is_refused_by_queue(session: Session, job: Job) -> bool:
-    """Whether the limits of its queue do not let a job start now."""
+    """Whether the limits of its queue do not allow a job to start now."""
     queue, rules = job.queue, session.rules
     first_of_shape = {task.shape: task for task in job.by_status[Status.PENDING]}
     needed = rules.tasks_needed(job) if len(first_of_shape) == 1 else 1
