@@ -334,7 +334,7 @@ class DeviceClaims:
             def devices_of_all(task: Task, nodes: Nodes) -> Column:
                 return nodes.pick(self.column(task, sharers.contents).later) * float(len(sharers.shapes))
 
-            yield NodeScore(sharers.room, name, "usage", weight=WEIGHT)
+            yield NodeScore(sharers.capacity, name, "usage", weight=WEIGHT)
             yield NodeScore(devices_of_all, name, "pods", version, weight=WEIGHT, of_some_nodes=True)
 
     def version(self, task: Task) -> Hashable:
@@ -520,7 +520,7 @@ class Sharers(NamedTuple):
     contents: tuple[ClaimContent, ...]
     """The requests of all claims of the task and of these without devices."""
 
-    def room(self, task: Task, nodes: Nodes) -> Column:
+    def capacity(self, task: Task, nodes: Nodes) -> Column:
         """The number of them that fit a node together with the task."""
         needed = dict(task.request)
         count = nodes.zeros()

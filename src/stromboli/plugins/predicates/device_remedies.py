@@ -1,4 +1,4 @@
-"""What would help a pod for whose ResourceClaims no node has devices: which request finds none, and where."""
+"""Remedies for pods for whose ResourceClaims no node has devices: the request that fails, and where."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ OTHER_NODES = Remedy(
 
 
 def free_devices(cluster: Cluster) -> Remedy:
-    """Of a pod for whose claims nodes have no free devices."""
+    """For a pod for whose claims nodes have no free devices."""
     return Remedy(partial(_way_to_free_devices, cluster), partial(_free_devices_in_numbers, cluster))
 
 
 def _free_devices_in_numbers(cluster: Cluster, task: Task) -> str:
-    """The same with what is short, and on how many nodes."""
+    """The remedy after what is short, and on how many nodes."""
     text, uses = _way_to_free_devices(cluster, task), _unallocated(cluster, task)
     if not uses:
         return text
@@ -44,7 +44,7 @@ def _free_devices_in_numbers(cluster: Cluster, task: Task) -> str:
 
 
 def _way_to_free_devices(cluster: Cluster, task: Task) -> str:
-    """What can never be had is told instead of waiting for it."""
+    """What no node can ever provide, or else to wait for devices."""
     uses = _unallocated(cluster, task)
     if not uses:
         return ""
@@ -78,7 +78,7 @@ def _by_nodes(cluster: Cluster, uses: list[ClaimUse]) -> str:
 
 
 def _of_gang(cluster: Cluster, job: Job) -> str:
-    """How many pods of a gang find devices one after the other, where each of them would by itself."""
+    """For how many pods of a gang devices are available one after the other, where there are some for each alone."""
     given = DevicesInUse()
     for use in cluster.devices.claims.values():
         if use.allocation is not None:
@@ -96,7 +96,7 @@ def _nodes(count: int) -> str:
     return f"{count} node{'s' if count != 1 else ''}"
 
 
-# -- what ResourceClaims can never have, whoever leaves: more devices than a node has, or those that no selector selects
+# -- what ResourceClaims can never get, even with no device in use: too many devices, or selectors that match none
 
 
 STEPS = 20_000
@@ -111,12 +111,12 @@ _MAX_ANSWERS = 1000
 
 
 def _answers(columns: Columns) -> dict[Hashable, str]:
-    """What was found for claims, by what they ask for; made anew when nodes change."""
+    """Cached results, by the contents of claims; dropped when nodes change."""
     return {}
 
 
 def unallocated(claims: list[ClaimUse]) -> list[ClaimUse]:
-    """Those of some claims that are to be given devices."""
+    """The claims without devices."""
     return [use for use in claims if use.allocation is None and use.content]
 
 
@@ -159,7 +159,7 @@ def _sought_on_nodes(cluster: Cluster, uses: list[ClaimUse]) -> str:
 
 
 def _closest(shortages: list[DeviceShortage]) -> str:
-    """About the node that comes closest to what is asked."""
+    """The shortage of the node that comes closest to the request."""
     most = max(shortages, key=lambda shortage: (shortage.claim, shortage.had, len(shortage.rejections)))
     request, of_class = f"request {most.request}", f"of class {most.device_class}"
     if not most.request:
@@ -182,7 +182,7 @@ def _closest(shortages: list[DeviceShortage]) -> str:
 
 
 def never_for_gang(cluster: Cluster, job: Job) -> str:
-    """For how many pods of a gang there are devices if none is in use; empty if for all, or that is unknown."""
+    """For how many pods of a gang nodes have devices if none is in use; empty if for all, or if unknown."""
     needed = job.minimum - (job.ready_count - job.counts[Status.ALLOCATED])
     served = served_pods(cluster, job, needed, DevicesInUse())
     if served is None or served >= needed:
@@ -194,7 +194,7 @@ def never_for_gang(cluster: Cluster, job: Job) -> str:
 
 
 def served_pods(cluster: Cluster, job: Job, most: int, given: DevicesInUse) -> int | None:
-    """How many pods of a gang find devices beside those given; none if they do not ask for the same."""
+    """For how many pods of a gang there are devices beside those given; None if their requests differ."""
     gang = [unallocated(task_claims(cluster.devices, task)) for task in job.by_status[Status.PENDING]]
     gang = [uses for uses in gang if uses]
     keys = [use.key for uses in gang for use in uses]

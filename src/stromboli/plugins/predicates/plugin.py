@@ -63,8 +63,8 @@ from stromboli.plugins.predicates.pod_count_filters import (
 from stromboli.plugins.predicates.volume_filters import (
     AttachableVolumes,
     NodeVolumeLimits,
-    ShapePoint,
     StorageScore,
+    UtilizationPoint,
     VolumeBinding,
     VolumeRestrictions,
     VolumeZone,
@@ -81,20 +81,12 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns
 
 
-@dataclass(frozen=True, slots=True)
-class UtilizationPoint:
-    """One point of a piecewise linear function: at this utilization, that score."""
-
-    utilization: int = arg("utilization", 0, "Requested part of a volume's capacity, in percent.")
-    score: int = arg("score", 0, "Score at this utilization, 0 to 10.")
-
-
 _GATED = "Only with the feature gate StorageCapacityScoring, which is disabled by default."
 
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Switches of the single filters, under Volcano's names."""
+    """A switch for each filter, under Volcano's names."""
 
     node_affinity: bool = arg(
         "predicate.NodeAffinityEnable", True, "Filter by nodeSelector and node affinity."
@@ -247,7 +239,7 @@ class Predicates(Plugin):
             yield NodeFilter(node_ports.checks, name, "pods", node_ports.version)
         if enabled.pod_affinity and (affinity := pod_affinity(cluster, task)):
             yield NodeFilter(affinity.checks, name, "pods", affinity.version)
-        if restrictions := VolumeRestrictions(cluster, task, demand):
+        if restrictions := VolumeRestrictions(cluster, demand, task):
             yield NodeFilter(restrictions.checks, name, "pods", restrictions.version)
         if (demand.attachments or demand.missing) and enabled.volume_limits:
             limits = NodeVolumeLimits(cluster, demand)
@@ -271,8 +263,7 @@ class Predicates(Plugin):
 
     def _storage_scores(self, task: Task) -> Iterator[NodeScore]:
         if self.arguments.volume_binding and self._volumes(task).delayed:
-            points = [ShapePoint(point.utilization, point.score) for point in self.arguments.binding_shape]
-            storage = StorageScore(self.session.cluster, points)
+            storage = StorageScore(self.session.cluster, self.arguments.binding_shape)
             weight = self.arguments.binding_weight
             yield NodeScore(storage.score, self.name, "pods", storage.version, weight, batch=True)
 
@@ -338,7 +329,7 @@ class NodePorts:
         return any(port.conflicts(other) for port in self._requested for other in used)
 
 
-# -- filters that look at a node by itself: its pod slots, its cordon, labels and taints (spec 04 1.3, 2.2-2.4)
+# -- filters of a node by itself: its pod slots, its cordon, labels and taints (spec 04 1.3, 2.2-2.4)
 
 
 TAINTS_SHOWN = 3

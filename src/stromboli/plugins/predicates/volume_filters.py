@@ -7,6 +7,7 @@ results (spec 04 2.7, 2.8, 2.11).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from stromboli.plugins.predicates.volume_remedies import (
     volume_reach,
     volume_zones,
 )
+from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
     from stromboli.api.types.storage import PersistentVolume
@@ -43,12 +45,16 @@ if TYPE_CHECKING:
 _PODS = (VolumeUse.STAYING, VolumeUse.PROMISED, VolumeUse.EVICTED, VolumeUse.TERMINATING)
 
 
-class VolumeZone:
-    """Nodes in the zones of all bound volumes."""
+class _VolumeFilter:
+    """A filter by what a task requires of a node by its volumes."""
 
     def __init__(self, cluster: Cluster, demand: VolumeDemand):
         self._cluster = cluster
         self._demand = demand
+
+
+class VolumeZone(_VolumeFilter):
+    """Nodes in the zones of all bound volumes."""
 
     def version(self, task: Task) -> int:
         return self._cluster.volumes.objects_version
@@ -67,12 +73,8 @@ class _Failure(NamedTuple):
     remedy: Remedy
 
 
-class VolumeBinding:
+class VolumeBinding(_VolumeFilter):
     """Nodes that reach all bound volumes and on which all pending claims can be bound."""
-
-    def __init__(self, cluster: Cluster, demand: VolumeDemand):
-        self._cluster = cluster
-        self._demand = demand
 
     def version(self, task: Task) -> int:
         volumes = self._cluster.volumes
@@ -110,22 +112,27 @@ class VolumeBinding:
         return failures
 
 
-class AttachableVolumes:
+class _AttachmentFilter(_VolumeFilter):
+    """A filter by the volumes that are attached to nodes."""
+
+    def __init__(self, cluster: Cluster, demand: VolumeDemand):
+        super().__init__(cluster, demand)
+        self._attachments = cluster.volumes.attachments
+
+    def version(self, task: Task) -> int:
+        return self._attachments.version
+
+
+class AttachableVolumes(_AttachmentFilter):
     """Nodes whose drivers can attach the volumes, as an ordinary resource of the node: no switch turns it off.
 
     Volcano counts a volume once for each pod. Here it counts once on its node, as for Kubernetes' own limits.
     """
 
-    def __init__(self, cluster: Cluster, demand: VolumeDemand):
-        self._cluster = cluster
-        self._attachments = cluster.volumes.attachments
-        self._demands = [each for each in demand.attachments if each.required]
-
-    def version(self, task: Task) -> int:
-        return self._attachments.version
-
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        for demand in self._demands:
+        for demand in self._demand.attachments:
+            if not demand.required:
+                continue
             attached = self._attachments.columns(demand.driver)
             limit, _ = self._attachments.limits(demand.driver)
             new = demand.fresh + self._attachments.not_attached(demand.driver, demand.handles, _PODS)
@@ -135,16 +142,8 @@ class AttachableVolumes:
             yield Check(nodes.pick(later), reason, True, nodes.pick(later & now), remedy)
 
 
-class NodeVolumeLimits:
+class NodeVolumeLimits(_AttachmentFilter):
     """Nodes that do not exceed the limit of a driver in their CSINode."""
-
-    def __init__(self, cluster: Cluster, demand: VolumeDemand):
-        self._cluster = cluster
-        self._attachments = cluster.volumes.attachments
-        self._demand = demand
-
-    def version(self, task: Task) -> int:
-        return self._attachments.version
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         if self._demand.missing:
@@ -164,14 +163,13 @@ class NodeVolumeLimits:
         yield Check(nodes.pick(later), names.TOO_MANY_VOLUMES, True, nodes.pick(later & now), remedy)
 
 
-class VolumeRestrictions:
+class VolumeRestrictions(_VolumeFilter):
     """Nodes without a conflicting disk; none while another pod uses a claim for a single pod."""
 
-    def __init__(self, cluster: Cluster, task: Task, demand: VolumeDemand):
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, demand: VolumeDemand, task: Task):
+        super().__init__(cluster, demand)
         self._volumes = cluster.volumes
         self._disks = inline_disks(task.shape.spec.volumes)
-        self._demand = demand
 
     def __bool__(self) -> bool:
         return bool(self._disks or self._demand.rivals)
@@ -220,17 +218,18 @@ _SCALE = 10
 """Points of the shape have scores up to 10, nodes up to 100."""
 
 
-class ShapePoint(NamedTuple):
-    """At this utilization in percent, that score."""
+@dataclass(frozen=True, slots=True)
+class UtilizationPoint:
+    """One point of a piecewise linear function: at this utilization, that score."""
 
-    utilization: int
-    score: int
+    utilization: int = arg("utilization", 0, "Requested part of a volume's capacity, in percent.")
+    score: int = arg("score", 0, "Score at this utilization, 0 to 10.")
 
 
 class StorageScore:
     """Scores nodes by the share of their volumes or storage that the claims of a task would use."""
 
-    def __init__(self, cluster: Cluster, shape: Sequence[ShapePoint]):
+    def __init__(self, cluster: Cluster, shape: Sequence[UtilizationPoint]):
         self._cluster = cluster
         self._shape = shape
 

@@ -1,4 +1,4 @@
-"""What would help a pod whose volumes no node can have: which class, zone, driver or claim is short, and where."""
+"""Remedies for pods whose volumes no node can provide: the class, zone, driver or claim that is short, and where."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CLAIM_IN_USE = "its ReadWriteOncePod claim is in use by another pod: wait until
 
 
 def joined(remedies: Sequence[Remedy]) -> Remedy:
-    """What helps where a node refuses for several reasons."""
+    """The remedies of a node that refuses for several reasons, as one."""
     if len(remedies) == 1:
         return remedies[0]
     return Remedy(
@@ -62,7 +62,7 @@ def _with_numbers(
 
 
 def claim_in_use(cluster: Cluster) -> Remedy:
-    """Of a pod with a claim for a single pod that another one uses: a mistake if pods of one gang share it."""
+    """For a pod with a claim for a single pod that another one uses: a mistake if pods of one gang share it."""
 
     def rank(task: Task) -> Rank:
         return Rank.MISTAKE if claim_of_several(cluster, task) else Rank.CAUSE
@@ -105,12 +105,12 @@ def _claim_user(cluster: Cluster, task: Task) -> str:
 
 
 def volume_zones(cluster: Cluster) -> Remedy:
-    """Of a pod whose volumes are in zones without a suitable node."""
+    """For a pod whose volumes are in zones without a suitable node."""
     return Remedy(partial(_bound_volumes, cluster, _zone_text))
 
 
 def volume_reach(cluster: Cluster) -> Remedy:
-    """Of a pod whose volumes only some nodes can reach."""
+    """For a pod whose volumes only some nodes can reach."""
     return Remedy(partial(_bound_volumes, cluster, _reach_text))
 
 
@@ -140,7 +140,7 @@ def _reach_text(cluster: Cluster, volume: PersistentVolume) -> str:
 
 
 def unbindable_claims(cluster: Cluster) -> Remedy:
-    """Of a pod for whose claims no node has a volume."""
+    """For a pod for whose claims no node has a volume."""
     return _with_numbers(cluster, _missing_volumes, _free_volumes)
 
 
@@ -153,7 +153,7 @@ def _free_volumes(cluster: Cluster, task: Task) -> str:
 
 
 def insufficient_storage(cluster: Cluster) -> Remedy:
-    """Of a pod for whose claims no driver has enough storage."""
+    """For a pod for whose claims no driver has enough storage."""
     return _with_numbers(cluster, _storage, _free_storage)
 
 
@@ -248,7 +248,7 @@ def _storage_left(cluster: Cluster, name: str) -> str:
 
 
 def attachment_limit(cluster: Cluster, driver: str = "") -> Remedy:
-    """Of a pod with more volumes than nodes can attach: of one driver, or of any of its drivers."""
+    """For a pod with more volumes than nodes can attach: of one driver, or of any of its drivers."""
     numbers = partial(_attached_volumes, driver)
     return _with_numbers(cluster, partial(_attachments, driver), numbers)
 
@@ -282,8 +282,7 @@ def _attachments(driver: str, cluster: Cluster, task: Task) -> str:
 
 
 def _attached(cluster: Cluster, driver: str) -> str:
-    _, limits = cluster.volumes.attachments.limits(driver)
-    taken, _ = cluster.volumes.attachments.limits(driver)
+    taken, limits = cluster.volumes.attachments.limits(driver)
     attached = cluster.volumes.attachments.columns(driver).seen
     full = int(np.count_nonzero((attached >= limits) & (taken > 0)))
     having = int(np.count_nonzero(taken))
