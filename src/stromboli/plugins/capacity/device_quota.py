@@ -69,14 +69,14 @@ class DeviceQuota:
 
     # -- limits
 
-    def has_room(self, share: QueueShare, task: Task) -> bool:
+    def fits(self, share: QueueShare, task: Task) -> bool:
         """Whether the claims of a task fit within the limits of a queue; those already in use there cost nothing."""
         if not self._limit(share.queue):
             return True
         usage = self._since.get(share, _NO_USAGE) if share.children else self._held(share.queue)
         asked = usage.added_by(task_claims(self._cluster.devices, task))
         _add(asked, self._by_extended_resources(task))
-        return self._fits(share, asked, {})
+        return next(self._lacking(share, asked, {}), None) is None
 
     def lacking(self, share: QueueShare, job: Job) -> list[str]:
         """The keys that are short in a queue for the minimum request of a job, beside other admitted jobs."""
@@ -89,9 +89,6 @@ class DeviceQuota:
         minimum = self.minimum(job)
         for share in shares:
             _add(self._inqueue.setdefault(share.queue, {}), minimum)
-
-    def _fits(self, share: QueueShare, asked: Mapping[str, int], inqueue: Mapping[str, int]) -> bool:
-        return next(self._lacking(share, asked, inqueue), None) is None
 
     def _lacking(
         self, share: QueueShare, asked: Mapping[str, int], inqueue: Mapping[str, int]

@@ -60,13 +60,13 @@ _MAX_LISTED = 3
 
 @dataclass(frozen=True, slots=True)
 class CapacityArguments:
-    """How far up the tree reclaiming looks, and whether devices count."""
+    """How many levels of the tree reclaim considers, and whether devices count."""
 
     levels: int = arg(
         "ancestorReclaimLevel",
         0,
-        "With a hierarchy: so many levels above a queue must be above their share too before it is taken from, and"
-        " one of them below its share is enough to take.",
+        "With a hierarchy: so many levels above a queue must be above their share too before tasks are reclaimed from"
+        " it, and one of them below its share is enough to reclaim.",
         check=at_least(0),
     )
     devices: bool = arg(
@@ -86,9 +86,9 @@ class CapacityArguments:
 class Capacity(Plugin):
     """Queues with explicit shares: `deserved` is the share, `capability` the limit, `guarantee` is reserved.
 
-    A queue may use more than it deserves as long as nobody else needs it; then it is taken from, down to what it
-    deserves. The queue with the smaller share of what it deserves comes first; one that deserves nothing comes last
-    and is taken from first. With `enableHierarchy: true` queues form a tree by `spec.parent`, and every ancestor's
+    A queue may use more than it deserves as long as no other queue needs it; then tasks are reclaimed from it, down to
+    what it deserves. The queue with the smaller share of what it deserves comes first; one that deserves nothing comes
+    last and loses tasks first. With `enableHierarchy: true` queues form a tree by `spec.parent`, and every ancestor's
     limit holds too.
     """
 
@@ -105,7 +105,7 @@ class Capacity(Plugin):
         super().__init__(arguments, switches)
         self._tree = QueueTree({}, {}, [])
         self._divided: Amounts = {}
-        """What the shares were made of."""
+        """The total of which the shares were computed."""
         self._inqueue = InqueueResources()
         self._devices: DeviceQuota | None = None
         """Only if devices count, queues limit some, and there are ResourceClaims or DeviceClasses."""
@@ -152,19 +152,18 @@ class Capacity(Plugin):
         reserved = leaf.reserved_beside(task.job)
         if self._admitted is not None:
             reserved = plus(reserved, self._admitted.reserved_for_others(task, queue))
-        if not leaf.has_room(request, reserved):
+        if not leaf.allows(request, reserved):
             return False
-        if self._devices is not None and self._devices.concerns(task):
-            shares = (leaf, *leaf.ancestors)
-            if not all(self._devices.has_room(share, task) for share in shares):
-                return False
+        devices = self._devices if self._devices is not None and self._devices.concerns(task) else None
+        if devices is not None and not all(devices.fits(share, task) for share in leaf.lineage):
+            return False
         return all(
-            ancestor.has_room(request, ancestor.reserved_beside(task.job)) for ancestor in leaf.ancestors
+            ancestor.allows(request, ancestor.reserved_beside(task.job)) for ancestor in leaf.ancestors
         )
 
     def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
         leaf, wanted = self._leaf(queue), times(task.request, count)
-        return leaf is not None and all(share.has_room(wanted) for share in (leaf, *leaf.ancestors))
+        return leaf is not None and all(share.allows(wanted) for share in leaf.lineage)
 
     def on_move(self, change: Change) -> str | None:
         task = change.task
@@ -178,8 +177,7 @@ class Capacity(Plugin):
         leaf = self._leaf(queue)
         if leaf is None:
             return
-        shares = (leaf, *leaf.ancestors)
-        for share in shares:
+        for share in leaf.lineage:
             capability, held = own_capability(share.queue), share.held
             if self._devices is not None:
                 capability, held = self._devices.without_zeros(capability), self._devices.with_devices(share)
@@ -187,7 +185,7 @@ class Capacity(Plugin):
             yield QueueLimit(share.queue, "capability", capability, held, remedy, code=CAPABILITY)
         names_of_dims = enumerate(self.session.cluster.dims.names)
         amounts = [dim for dim, name in names_of_dims if not class_of(name)]
-        for share in shares:
+        for share in leaf.lineage:
             limit = {dim: share.limit.get(dim, 0) for dim in amounts}
             remedy = "raise the capability of parent queues or lower the guarantees of other queues"
             yield QueueLimit(share.queue, "limit", limit, share.held, remedy, code=LIMIT)
@@ -269,7 +267,7 @@ class Capacity(Plugin):
 
     @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
-        if eviction.kind != "reclaim":  # who moves takes its share along
+        if eviction.kind != "reclaim":  # a moved task stays in its queue
             return candidates
         return queue_tree.gang_victims(candidates, self._tree) if self._leaf(eviction.job.queue) else []
 
@@ -282,13 +280,12 @@ class Capacity(Plugin):
             return Vote.REJECT
         if least is None:
             return Vote.PERMIT
-        shares = (leaf, *leaf.ancestors)
-        for depth, share in enumerate(shares):
+        for depth, share in enumerate(leaf.lineage):
             inqueue = plus(self._inqueue.beside(job, share.queue), share.inqueue_below)
             wanted = plus(plus(least, share.held), inqueue)
             missing = lacking(wanted, share.limit, least)
             if self._inqueue.holds_back(job, queue if share is leaf else None, missing):
-                limits = {above.queue: above.limit for above in shares[depth:]}
+                limits = {above.queue: above.limit for above in leaf.lineage[depth:]}
                 refuse_for_quota(self.session, job, self.name, limits, missing)
                 return Vote.REJECT
             devices = self._devices if job.min_resources is not None else None
@@ -306,7 +303,7 @@ class Capacity(Plugin):
         for ancestor in share.ancestors if share else ():
             shift(ancestor.inqueue_below, resources)
         if self._devices is not None and share is not None:
-            self._devices.enter((share, *share.ancestors), job)
+            self._devices.enter(share.lineage, job)
 
 
 class HierarchicalCapacity(Capacity):
@@ -466,5 +463,5 @@ class AdmittedPods:
 
 
 def is_queue_gated(task: Task) -> bool:
-    """Whether a pod asks to be gated until its queue has room."""
+    """Whether a pod requests a scheduling gate until its queue has capacity."""
     return task.annotations.get(names.QUEUE_ALLOCATION_GATE) == "true"

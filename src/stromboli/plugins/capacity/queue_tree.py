@@ -68,6 +68,11 @@ class QueueShare:
         self.oldest = (self.queue.created, self.queue.name)
 
     @property
+    def lineage(self) -> tuple[QueueShare, ...]:
+        """It and its ancestors."""
+        return (self, *self.ancestors)
+
+    @property
     def branch(self) -> QueueShare:
         """Its topmost ancestor below the root, or itself."""
         return self.ancestors[-2] if len(self.ancestors) > 1 else self
@@ -86,7 +91,7 @@ class QueueShare:
         """What is reserved for other jobs of this queue, or of those below it where it has children."""
         return self.queue.reserved_beside(job, below=bool(self.children))
 
-    def has_room(self, request: Vector, reserved: Vector = NOTHING) -> bool:
+    def allows(self, request: Vector, reserved: Vector = NOTHING) -> bool:
         """Whether a request fits below its limit (FITS, without building sums), beside what is reserved for others."""
         limit, below = self.limit, self.held_below
         allocated, pipelined = self.queue.allocated, self.queue.pipelined
@@ -109,7 +114,7 @@ class QueueTree(NamedTuple):
 
     shares: dict[Queue, QueueShare]
     detached: dict[Queue, QueueFault]
-    """Queues that are not connected to the root, each with what is wrong and how to fix it."""
+    """Queues that are not connected to the root, each with the problem and its remedy."""
     warnings: list[ShareWarning]
 
     def of(self, queue: Queue | None) -> QueueShare | None:
@@ -214,7 +219,7 @@ class QueuePaths(NamedTuple):
     ancestors: dict[Queue, tuple[Queue, ...]]
     """Of queues connected to the root: the parent first, the root last."""
     detached: dict[Queue, QueueFault]
-    """Of the others: what is wrong, and how to fix it."""
+    """Of the others: the problem and its remedy."""
 
 
 def queue_paths(queues: dict[str, Queue]) -> QueuePaths:
