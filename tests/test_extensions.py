@@ -142,7 +142,7 @@ def test_a_name_that_is_built_in_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    assert "is not a folder" in refusal(tmp_path / "nowhere")
+    assert "is not a directory" in refusal(tmp_path / "nowhere")
 
 
 def install(monkeypatch: pytest.MonkeyPatch, value: str) -> None:

@@ -1,4 +1,4 @@
-"""Loads users' own Python code: entry points of installed packages, and the files in a folder."""
+"""Loads users' own Python code: entry points of installed packages, and the files in a directory."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def load_entry_points(group: str) -> Iterator[tuple[str, Any]]:
         yield origin, value
 
 
-def python_files(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        raise ExtensionError(f"{folder}: is not a folder; --plugins-dir needs one")
-    return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+def python_files(directory: Path) -> list[Path]:
+    if not directory.is_dir():
+        raise ExtensionError(f"{directory}: is not a directory; --plugins-dir needs one")
+    return sorted(path for path in directory.glob("*.py") if path.name != "__init__.py")
 
 
 def import_file(path: Path) -> ModuleType:

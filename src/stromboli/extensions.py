@@ -1,6 +1,6 @@
-"""Where actions and plugins come from: the built-in ones, installed packages, and files in a folder of the user.
+"""Actions and plugins: built in, from installed packages, and from files in a directory of the user.
 
-An own action or plugin is one Python file in the folder given by `--plugins-dir`, or an installed package with an
+A user's action or plugin is one Python file in the directory given by `--plugins-dir`, or an installed package with an
 entry point in the group `stromboli.plugins`. Both run as code, so neither is ever named in a configuration file.
 """
 

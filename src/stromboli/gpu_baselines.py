@@ -1,9 +1,9 @@
-"""Other ways to choose nodes and GPUs, to compare `fgd` with: best fit, dot product, packing, clustering, random.
+"""Baselines to compare `fgd` with: best fit, dot product, packing, clustering, random.
 
-Each scores nodes from 0 to 100 by what is free on them before the task is placed: CPU and GPUs, a part of a GPU being
-one of a card that `deviceshare` shares out. A part is taken of the GPU with the least that is free and enough.
+Each scores nodes from 0 to 100 by the CPU and GPUs that are free before the task is placed. A part of a GPU is one of a
+card that `deviceshare` shares out; it is taken from the GPU with the least free capacity that suffices.
 
-They are registered as a third party's plugins are: by an entry point in `pyproject.toml`.
+They are registered as third-party plugins are: by an entry point in `pyproject.toml`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PUBLISHED = (
 
 
 MAX_KINDS = 10_000
-"""Combinations of kinds that are remembered; those that no node has are then forgotten."""
+"""Maximum cached combinations of kinds; then those that no node has are dropped."""
 SHARED, NO_GPU = 0, -1
 """Kinds of tasks beside those with so many whole GPUs."""
 
@@ -191,7 +191,7 @@ class GpuClustering(_MeasuredScore):
             """Kinds that are on a node together, numbered."""
 
     def _follow(self) -> None:
-        """Note again of which kinds the tasks are on nodes that changed."""
+        """Update the kinds of the tasks on nodes that changed."""
         changes, nodes = self._gpus.changes, self.session.cluster.columns.nodes
         changed = changes.since(self._position)
         if changed is None or len(self._kinds) > MAX_KINDS:
@@ -205,7 +205,7 @@ class GpuClustering(_MeasuredScore):
         self._position = changes.position
 
     def _kind(self, demand: GpuDemand) -> int:
-        """The number of its whole GPUs, or that it asks for parts."""
+        """The number of its whole GPUs, or that it requests parts."""
         if not demand.gpus:
             return NO_GPU
         return demand.gpus if demand.share_of(self._memory) == WHOLE else SHARED
@@ -229,7 +229,7 @@ class GpuClustering(_MeasuredScore):
 
 @dataclass(frozen=True, slots=True)
 class RandomArguments:
-    """Which random numbers."""
+    """The random numbers."""
 
     weight: int = arg("random.weight", 1, _WEIGHT, check=at_least(0))
     seed: int = arg("random.seed", 0, "Seed of the choice, which also depends on the UID of the pod.")

@@ -150,7 +150,7 @@ def _body(response: http.client.HTTPResponse, deadline: _Deadline, largest: int)
 
 
 class _Deadline:
-    """Cuts a connection when its time is up: a socket's own timeout starts anew with every byte."""
+    """Cuts a connection when its time is up: a socket's own timeout starts again with every byte."""
 
     def __init__(self, connection: http.client.HTTPConnection, seconds: float):
         self.link: socket.socket | None = None

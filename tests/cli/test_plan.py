@@ -357,7 +357,7 @@ def test_json_holds_one_cluster(run: Run, tmp_path: Path) -> None:
         (["-f", "{cluster}", "--preset", "basik"], 'no preset "basik"; did you mean "basic"?'),
         (["-f", "{cluster}", "--preset", "basic", "--policy", "x"], "exclude each other"),
         (["-f", "{cluster}", "--policy", "/nowhere.conf"], "/nowhere.conf: cannot be read"),
-        (["-f", "{cluster}", "--plugins-dir", "/nowhere"], "/nowhere: is not a folder"),
+        (["-f", "{cluster}", "--plugins-dir", "/nowhere"], "/nowhere: is not a directory"),
         (["-f", "{cluster}", "--cycles", "0"], "--cycles"),
         (["-f", "{cluster}", "-o", "xml"], "xml"),
     ],

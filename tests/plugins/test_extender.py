@@ -364,7 +364,7 @@ def test_the_time_of_all_calls_of_a_cycle_is_bounded() -> None:
         try:
             client.notify("verb", {})
         except ExtenderFailed as error:
-            assert "not asked again in this cycle" in str(error)
+            assert "not called again in this cycle" in str(error)
     assert given == [8, 8, 8, 6]
     assert now[0] == BUDGET
     client.begin(slow, lambda: now[0])

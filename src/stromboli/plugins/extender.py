@@ -1,4 +1,4 @@
-"""The plugin `extender`: asks an HTTP server of the user (spec 04 11).
+"""The plugin `extender`: calls an HTTP server of the user (spec 04 11).
 
 Requests have a subset of Volcano's fields, under the names that Volcano exports: identities, requests, allocations, and
 the decoded parts of Kubernetes objects. Amounts are milli-CPU, bytes, and thousandths of every other resource. A status
@@ -238,7 +238,7 @@ class Extender(Plugin):
         post = session.services.get("post")
         self._reachable = post is not None
         if post is None:
-            log.info("extender: nothing is asked, since nothing here may call out, as in a rehearsal")
+            log.info("extender: the server is not called: this process makes no calls, as in a rehearsal")
             return
         self._client.begin(post, session.services["clock"])
         if self.arguments.open:
@@ -475,7 +475,7 @@ class ExtenderClient:
         url = f"{self._prefix}/{verb}"
         if self._failures >= MAX_FAILURES or self._left <= 0:
             raise ExtenderFailed(
-                f"{shown_url(self._prefix)} is not asked again in this cycle: it failed or was too slow"
+                f"{shown_url(self._prefix)} is not called again in this cycle: it failed or was too slow"
             )
         begin = self._clock()
         try:

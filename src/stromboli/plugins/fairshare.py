@@ -131,7 +131,7 @@ def _not_weights(weights: Mapping[str, float]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FairshareArguments:
-    """What counts as one user, how fast usage decays, and the weights of users."""
+    """What identifies a user, how fast usage decays, and the weights of users."""
 
     user_key: str = arg(
         "userKey",
@@ -331,7 +331,7 @@ class Fairshare(Plugin):
             history = from_annotation(text, self._decay, now)
         except (ValueError, RecursionError) as error:
             log.warning(
-                'queue "%s": annotation %s is ignored, its users begin anew: %s',
+                'queue "%s": annotation %s is ignored, its users start without a history: %s',
                 queue.name,
                 names.FAIR_SHARE,
                 error,
@@ -520,11 +520,11 @@ def bring_up_to_date(history: QueueHistory, decay: Decay, now: float) -> None:
 def to_annotation(history: QueueHistory, now: float) -> str:
     """A history as a text of at most `MAX_BYTES`: the smallest usages are left out first."""
     saved = Saved(1, now, _entry(history["whole"]), {})
-    room = MAX_BYTES - len(msgspec.json.encode(saved))
+    left = MAX_BYTES - len(msgspec.json.encode(saved))
     for user in _largest_first(history["users"])[:MAX_USERS]:
         entry = _entry(history["users"][user])
-        room -= len(msgspec.json.encode({user: entry}))
-        if room < 0:
+        left -= len(msgspec.json.encode({user: entry}))
+        if left < 0:
             break
         saved.users[user] = entry
     return msgspec.json.encode(saved, order="deterministic").decode()

@@ -117,7 +117,7 @@ def listed_tasks(tasks: tuple[Mapping[str, object], ...]) -> Counter[TypicalTask
 def _whole(task: Mapping[str, object], key: str, default: int, place: int) -> int:
     value = task.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
-        raise ValueError(f"fgd.tasks[{place}].{key}: {value!r:.63} is no whole number from 0 on")
+        raise ValueError(f"fgd.tasks[{place}].{key}: {value!r:.63} is not a whole number from 0")
     return value
 
 
@@ -127,7 +127,7 @@ def _cpu(value: object, place: int) -> int:
     except QuantityError:
         milli = -1
     if not 0 <= milli < 2**52:
-        raise ValueError(f"fgd.tasks[{place}].cpu: {value!r:.63} is no quantity from 0 on")
+        raise ValueError(f"fgd.tasks[{place}].cpu: {value!r:.63} is not a quantity from 0")
     return int(-(-milli // 1))
 
 
@@ -136,7 +136,7 @@ def _models(value: object, place: int) -> GpuModels:
         return ANY_MODEL
     if isinstance(value, list | tuple) and all(isinstance(model, str) for model in value):
         return GpuModels(tuple(value)) if value else ANY_MODEL
-    raise ValueError(f"fgd.tasks[{place}].models: {value!r:.63} is no list of texts")
+    raise ValueError(f"fgd.tasks[{place}].models: {value!r:.63} is not a list of texts")
 
 
 # -- the plugin
@@ -196,7 +196,7 @@ class Fgd(Plugin):
         self._gpus.update()
         return self._gpus
 
-    # -- what tasks ask for
+    # -- requests of tasks
 
     def _scores_of(self, demand: GpuDemand) -> FragmentationScores:
         scores = self._scores.get(demand)

@@ -19,7 +19,7 @@ from stromboli.policy.arguments import arg
 
 @dataclass(frozen=True, slots=True)
 class OvercommitArguments:
-    """How far beyond its size the cluster may be promised."""
+    """By how much admitted jobs may exceed the size of the cluster."""
 
     factor: float = arg(
         "overcommit-factor",

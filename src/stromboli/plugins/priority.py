@@ -54,5 +54,5 @@ class Priority(Plugin):
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         if eviction.kind == "reclaim":
             return candidates
-        most = eviction.job.priority - (eviction.kind == "preempt")  # who moves may be as urgent
+        most = eviction.job.priority - (eviction.kind == "preempt")  # moved tasks may have the same priority
         return [task for task in candidates if task.job is not None and task.job.priority <= most]

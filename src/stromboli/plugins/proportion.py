@@ -67,9 +67,9 @@ class Proportion(Plugin):
         super().__init__(arguments, switches)
         self._shares: dict[Queue, Share] = {}
         self._divided: Amounts = {}
-        """What the shares were made of."""
+        """The total of which the shares were computed."""
         self._shares_with_gate: dict[Queue, Share] | None = None
-        """What they would be if the pods of all jobs at the gate existed; computed when it is asked for."""
+        """The shares if the pods of all jobs at the gate existed; computed on demand."""
         self._inqueue = InqueueResources()
         self._bound = Bound(
             None, lambda job: job.queue is not None and self._is_over(job.queue), self._is_over
@@ -83,7 +83,7 @@ class Proportion(Plugin):
             self._shares = self._divide(session, {})
 
     def _divide(self, session: Session, more: Mapping[Queue, Vector]) -> dict[Queue, Share]:
-        """Divide the cluster; `more` is what queues want beside what their pods request."""
+        """Divide the cluster; `more` is what queues request beside their pods."""
         known = session.cluster.queues
         queues = [known[name] for name in sorted(known) if known[name].exists]
         guaranteed = total_of(queue.guarantee for queue in queues)
@@ -169,7 +169,7 @@ class Proportion(Plugin):
         return comes_closer([ShareUse(taker.held, share.deserved)], gained, losers, self.session.total)
 
     def _wanted_at_gate(self) -> dict[Queue, Amounts]:
-        """What jobs at the gate ask for, in place of what those of their pods request that exist already."""
+        """What jobs at the gate request, less what those of their pods request that exist already."""
         wanted: dict[Queue, Amounts] = {}
         for job in self.session.cluster.waiting:
             if job.queue is None or job.min_resources is None:

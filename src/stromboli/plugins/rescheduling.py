@@ -48,7 +48,7 @@ class LowNodeUtilization:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A way to choose who moves."""
+    """A way to choose the pods to evict."""
 
     name: str = arg(
         "name",
@@ -61,7 +61,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class ReschedulingArguments:
-    """How often somebody may be moved, and why."""
+    """How often pods may be evicted, and why."""
 
     interval: str = arg("interval", "5m", "Interval between evaluations; an invalid duration counts as 5m.")
     period: str = arg(
@@ -116,7 +116,7 @@ class Rescheduling(Plugin):
         return list(victims)
 
     def _low_node_utilization(self, params: LowNodeUtilization, tasks: Sequence[Task]) -> list[Task]:
-        """Victims on busy nodes until those are below their targets, or idle nodes have no room left."""
+        """Victims on busy nodes until those are below their targets, or idle nodes have no capacity left."""
         targets = _percentages(params.targets)
         nodes = self._measured()
         idle = {load for load in nodes if _idle(load, _percentages(params.thresholds))}
@@ -134,7 +134,7 @@ class Rescheduling(Plugin):
         running, victims = set(tasks), list[Task]()
         for load in sorted(busy, key=lambda load: -sum(load.percent.values())):
             for task in sorted(running.intersection(load.node.tasks), key=_victim_order):
-                # quirk: spec 03 17: a budget below zero stops nobody, only one of exactly zero does
+                # quirk: spec 03 17: a budget below zero stops no eviction, only one of exactly zero does
                 if all(load.percent[r] < targets[r] for r in targets) or 0 in budget.values():
                     break
                 victims.append(task)

@@ -1,4 +1,4 @@
-"""Pack some resources, spread others; keep nodes with scarce ones for tasks that request them (spec 04 5)."""
+"""Pack some resources, spread others, and keep nodes with scarce resources for tasks that request them (spec 04 5)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Proportional:
 
 @dataclass(frozen=True, slots=True)
 class StrategyFitArguments:
-    """Which resources to pack, to spread, to avoid and to keep company."""
+    """Resources to pack, to spread, to avoid, and to keep cpu and memory for."""
 
     weight: int = arg(
         "resourceStrategyFitWeight",

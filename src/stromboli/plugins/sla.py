@@ -20,7 +20,7 @@ NEVER = sys.float_info.max
 
 @dataclass(frozen=True, slots=True)
 class SlaArguments:
-    """How long a job may wait that says nothing itself."""
+    """The waiting time of jobs without their own."""
 
     waiting_time: str = arg(
         "sla-waiting-time",

@@ -1,4 +1,4 @@
-"""The plugin `task-topology`: which roles of a job belong on one node, and which apart (spec 04 8).
+"""The plugin `task-topology`: roles of a job on one node or apart (spec 04 8).
 
 Tasks are placed bucket by bucket, each meant for one node: tasks with affinity together, tasks with anti-affinity
 apart. Tasks that are already on one node are a bucket. Every other task joins the bucket with the greatest affinity,
@@ -44,7 +44,7 @@ _SELF_ANTI, _INTER, _SELF, _INTER_ANTI = 4, 3, 2, 1
 
 
 class BadRoleList(ValueError):
-    """An annotation that names unknown roles, or one twice; the whole job is then placed without."""
+    """An annotation that names unknown roles, or one twice; it has no effect on the job."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Time division: nodes of a revocable zone are there for batch work in certain hours (spec 03 13)."""
+"""Time division: nodes of a revocable zone accept batch work in certain hours (spec 03 13)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Tdm(Plugin):
         self._open: frozenset[str] = frozenset()
         """The zones that are open now."""
         self._evicts = False
-        """Whether this cycle may evict, because the last round of evictions is long enough ago."""
+        """Whether this cycle may evict, as the pause after the last round of evictions is over."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         zones = self.arguments.zones.items()
@@ -183,7 +183,7 @@ def _zone_of(node: Node | None) -> str | None:
 
 
 def _is_preemptable(job: Job) -> bool:
-    """Whether a PodGroup says so; unlike a pod it is not unless it does."""
+    """Whether a PodGroup is marked as preemptable; unlike a pod, it is not by default."""
     if job.group is None:
         return False
     meta, key = job.group.metadata, names.PREEMPTABLE

@@ -311,7 +311,7 @@ def _decode(hint: Any, node: Node, path: str, problems: Problems) -> Any:
 
 
 def _decode_one(hint: Any, node: Node, path: str, problems: Problems) -> Any:
-    """As `_decode` for one type of a union: `WRONG` without a problem if the node is of another kind."""
+    """Decode one type of a union: `WRONG` without a problem if the node is of another kind."""
     inner = typing.get_args(hint)
     if hint in SCALARS:
         return SCALARS[hint][0](node.value)

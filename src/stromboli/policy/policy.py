@@ -276,13 +276,13 @@ def _no_such_action(name: str, known: set[str]) -> str:
     return f"failed to find Action {name[:80]}{suggestion(name, known)}"
 
 
-# -- orders of actions that make little sense: allowed, as in Volcano, but worth a word
+# -- warnings about orders of actions that are allowed, as in Volcano, but make little sense
 
 
-_MAKE_ROOM = ("consolidate", "preempt", "reclaim", "gangpreempt", "gangreclaim")
+_EVICTING = ("consolidate", "preempt", "reclaim", "gangpreempt", "gangreclaim")
 _AFTER_ALLOCATE = {
-    "backfill": "best-effort pods take places before the jobs that asked for room",
-    **dict.fromkeys(_MAKE_ROOM, "pods are evicted for jobs that might find free room"),
+    "backfill": "best-effort pods take nodes before jobs with requests",
+    **dict.fromkeys(_EVICTING, "pods are evicted for jobs that may fit into free capacity"),
 }
 
 

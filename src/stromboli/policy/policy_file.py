@@ -16,7 +16,7 @@ class PolicyReading(NamedTuple):
     in_force: bool
     problems: tuple[str, ...]
     outcome: str = ""
-    """What is in force now, where that is news."""
+    """The policy that is in force now, if that changed."""
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ class PolicyReading(NamedTuple):
 
 
 def first_reading(policy: Policy) -> PolicyReading:
-    """Of a policy that is in force from the start."""
+    """The reading of a policy that is in force from the start."""
     return PolicyReading(True, policy.warnings)
 
 
@@ -41,7 +41,7 @@ class PolicyFile:
     def __init__(
         self, path: Path, catalog: Vocabulary, lenient: bool = False, fallback: Policy | None = None
     ) -> None:
-        """Read the file; if it is wrong, `fallback` is in force until it is right, or `PolicyError` without one."""
+        """Read the file; while it is invalid, `fallback` is in force, or without one `PolicyError` raised."""
         self.path = path
         self.catalog = catalog
         self.lenient = lenient

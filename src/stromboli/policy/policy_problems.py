@@ -7,21 +7,21 @@ from enum import Enum
 from typing import Self
 
 NOT_YET = "known to Volcano, not in Stromboli yet"
-"""Of an action, a plugin or an argument that works there and does not here."""
+"""About an action, a plugin or an argument that works in Volcano and not here."""
 
 
 class Severity(Enum):
-    """Whether a problem refuses the file always, only where one is strict, or never."""
+    """Whether a problem refuses the file always, only in strict mode, or never."""
 
     FATAL = "fatal"
     """Volcano refuses it too."""
     ERROR = "error"
-    """Volcano ignores it: a warning unless one is strict."""
+    """Volcano ignores it: a warning in lenient mode."""
     WARNING = "warning"
 
 
 class PlacedMessage(str):
-    """`FILE:LINE: message`, as compilers report errors, which knows its parts."""
+    """`FILE:LINE: message`, as compilers report errors, with its parts."""
 
     line: int
     """0: unknown."""

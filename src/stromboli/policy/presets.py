@@ -45,7 +45,7 @@ GROUPS_AND_CARDS = """\
       deviceshare.VGPUEnable: true
 """
 
-# For gangs in the network's shape; without effect where there are no HyperNodes.
+# For gangs in the topology of the network; without effect where there are no HyperNodes.
 TOPOLOGY = """\
   - name: network-topology-aware
     arguments:
@@ -59,12 +59,12 @@ _PROMISED_STARTS = """\
   - name: backfill-reservation
 """
 
-# Where room is made, all HyperNodes are looked at; only those are tried in which there could be room.
+# Evicting actions consider all HyperNodes; only those that could have capacity are tried.
 _ALL_HYPER_NODES = """\
       hypernode.gradient.evict.max-hypernodes: 100000
 """
 
-# Beyond Volcano: evict no more than needed, hold what was cleared, let nobody go too soon, let the urgent in.
+# Beyond Volcano: evict no more than needed, hold what was cleared, protect new pods, admit urgent jobs.
 _URGENT = """\
     letUrgentThrough: true
 """

@@ -140,11 +140,11 @@ def test_a_plugin_of_ones_own_may_choose_the_cards_and_what_is_none_is_passed_ov
 @pytest.mark.parametrize(
     ("task", "problem"),
     [
-        ({"gpus": -1}, "gpus: -1 is no whole number"),
+        ({"gpus": -1}, "gpus: -1 is not a whole number"),
         ({"gpus": 1, "gpuMilli": 1001}, "gpuMilli: 1001 is not between 1 and 1000"),
         ({"gpus": 1, "gpuMilli": 0}, "gpuMilli: 0 is not between"),
-        ({"cpu": "many"}, "cpu: 'many' is no quantity"),
-        ({"models": "A10"}, "models: 'A10' is no list"),
+        ({"cpu": "many"}, "cpu: 'many' is not a quantity"),
+        ({"models": "A10"}, "models: 'A10' is not a list"),
         ({"gpu": 1}, "unknown key 'gpu'"),
     ],
 )
