@@ -76,8 +76,8 @@ def with_bases(names: Sequence[str]) -> list[str]:
 
 def missing(workload: Workload, catalog: Catalog) -> list[str]:
     """What a workload is about and this version does not have."""
-    actions = [f"action {name}" for name in workload.actions if name in catalog.planned_actions]
-    return actions + [f"plugin {name}" for name in workload.plugins if name in catalog.planned_plugins]
+    actions = [f"action {name}" for name in workload.actions if name not in catalog.actions]
+    return actions + [f"plugin {name}" for name in workload.plugins if name not in catalog.plugins]
 
 
 def summary(workload: Workload, runs: list[Measurement], scale: float, base: Result | None) -> Result:

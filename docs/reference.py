@@ -24,7 +24,6 @@ from stromboli.engine.rules import Rules
 from stromboli.extensions import load_catalog
 from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 from stromboli.policy.arguments import Argument, ByName, declared, type_name
-from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS
 
 DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src" / "stromboli"
@@ -273,18 +272,8 @@ def actions(_: str) -> str:
 
 
 def _in_order(catalog: Catalog) -> list[str]:
-    return sorted(catalog.actions, key=[*VOLCANO_ACTIONS, *sorted(catalog.actions)].index)
-
-
-def planned(kind: str) -> str:
-    """Plugins or actions of Volcano that are not implemented."""
-    listed = VOLCANO_PLUGINS if kind == "plugins" else VOLCANO_ACTIONS
-    missing = CATALOG.planned_plugins if kind == "plugins" else CATALOG.planned_actions
-    return (
-        ", ".join(f"`{name}`" for name in listed if name in missing) + "."
-        if missing
-        else "None: all are implemented."
-    )
+    first = ("enqueue", "allocate", "backfill", "preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim")
+    return sorted(catalog.actions, key=[*first, *sorted(catalog.actions)].index)
 
 
 def requirements(_: str) -> str:
@@ -321,7 +310,6 @@ GENERATORS: dict[str, Callable[[str], str]] = {
     "job-plugin": job_plugin,
     "plugins": plugins,
     "actions": actions,
-    "planned": planned,
     "points": points,
     "unasked": unasked,
     "rules": rules,

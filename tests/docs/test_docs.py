@@ -173,9 +173,3 @@ def test_a_page_that_shows_something_else_would_be_noticed() -> None:
     assert_shows("a\nb\nc in 0.31 s\n", ["a", "...", "c in 0.01 s"])
     with pytest.raises(AssertionError, match="it is"):
         assert_shows("a\nb\n", ["a", "c"])
-
-
-def test_every_plugin_that_is_not_there_yet_is_said_to_be_missing() -> None:
-    page = (DOCS / "compatibility.md").read_text()
-    missing = page.partition("## Not there yet")[2].partition("\n## ")[0]
-    assert {name for name in CATALOG.planned_plugins if f"`{name}`" not in missing} == set()

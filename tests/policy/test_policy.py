@@ -185,19 +185,6 @@ def test_unknown_plugins_are_told_the_way_out_and_those_that_there_are_once() ->
     )
 
 
-def test_what_volcano_has_and_we_do_not_have_yet_is_a_warning() -> None:
-    policy = load(
-        "actions: allocate, preempt\ntiers:\n- plugins:\n  - name: tdm\n    arguments: {tdm.evict.period: 1m}\n"
-        "configurations:\n- name: preempt\n  arguments: {minCandidateNodesPercentage: 5}"
-    )
-    assert policy.actions == ("allocate",)
-    assert policy.tiers == ((),)
-    assert policy.warnings == (
-        "conf:1: action preempt: known to Volcano, not in Stromboli yet: it is left out",
-        "conf:4: plugin tdm: known to Volcano, not in Stromboli yet: pods that require it stay pending",
-    )
-
-
 @pytest.mark.parametrize(
     ("actions", "warning"),
     [
@@ -229,16 +216,6 @@ def test_an_argument_that_volcano_has_and_we_do_not_have_yet_is_a_warning() -> N
         "conf:5: plugin deviceshare: deviceshare.AscendMindClusterVNPUEnable:"
         " known to Volcano, not in Stromboli yet: no effect",
     )
-
-
-def test_every_plugin_that_volcano_has_and_we_do_not_is_told() -> None:
-    catalog = load_catalog()
-    for name in catalog.planned_plugins:
-        (warning,) = load_policy(ONE_PLUGIN + name, catalog).warnings
-        assert (
-            f"plugin {name}: known to Volcano, not in Stromboli yet: pods that require it stay pending"
-            in warning
-        )
 
 
 def test_a_plugin_that_stands_twice_is_a_warning_and_a_second_configuration_an_error() -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from stromboli.engine.plugin import SWITCHES, NoArguments, Plugin
 from stromboli.engine.rules import own_points
-from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -63,16 +62,6 @@ class Catalog:
 
     actions: Mapping[str, Action] = field(default_factory=dict)
     plugins: Mapping[str, type[Plugin]] = field(default_factory=dict)
-
-    @property
-    def planned_actions(self) -> frozenset[str]:
-        """Actions that Volcano has and that are not here yet."""
-        return frozenset(VOLCANO_ACTIONS) - self.actions.keys()
-
-    @property
-    def planned_plugins(self) -> frozenset[str]:
-        """Plugins that Volcano has and that are not here yet."""
-        return frozenset(VOLCANO_PLUGINS) - self.plugins.keys()
 
     @property
     def switches(self) -> dict[str, bool]:

@@ -3,18 +3,48 @@
 Strict by default: everything that Volcano silently ignores is refused, with its line and the nearest valid name.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from stromboli.api.errors import quoted
 from stromboli.api.manifests.yaml_lines import MAX_BYTES, Node, YamlError, plain, read_yaml
 from stromboli.policy.arguments import declared, kind_of, parse_arguments
-from stromboli.policy.policy_problems import NOT_YET, Problem, Severity, nearest, suggestion
+from stromboli.policy.policy_problems import Problem, Severity, nearest, suggestion
 from stromboli.policy.presets import DEFAULT
-from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS, Vocabulary
 
-__all__ = ["PluginEntry", "Policy", "PolicyError", "default_policy", "load_policy"]
+__all__ = ["Extensions", "PluginEntry", "Policy", "PolicyError", "default_policy", "load_policy"]
+
+
+# -- what a policy may name
+
+
+class Configurable(Protocol):
+    """An action or a plugin, as far as the policy needs it."""
+
+    @property
+    def Arguments(self) -> type[Any]:
+        """The dataclass of its typed arguments."""
+        ...
+
+
+class Extensions(Protocol):
+    """The installed actions and plugins by name, as far as the policy needs them (`engine.catalog.Catalog`)."""
+
+    @property
+    def actions(self) -> Mapping[str, Configurable]:
+        """The actions that `actions` may list."""
+        ...
+
+    @property
+    def plugins(self) -> Mapping[str, Configurable]:
+        """The plugins that a tier may list."""
+        ...
+
+    @property
+    def switches(self) -> dict[str, bool]:
+        """Every switch that a plugin entry may have, with its default."""
+        ...
 
 
 # -- reading, section by section, collecting every problem
@@ -51,7 +81,7 @@ class PluginEntry:
 class PolicyReader:
     """The content of a configuration file, and every problem in it."""
 
-    catalog: Vocabulary
+    catalog: Extensions
     problems: list[Problem] = field(default_factory=list)
     actions: tuple[str, ...] = ()
     tiers: tuple[tuple[PluginEntry, ...], ...] = ()
@@ -66,7 +96,7 @@ class PolicyReader:
         self.known_switches = self.catalog.switches
 
     @classmethod
-    def of(cls, text: str | bytes, catalog: Vocabulary) -> "PolicyReader":
+    def of(cls, text: str | bytes, catalog: Extensions) -> "PolicyReader":
         """Read a whole file; raises `YamlError` if it is not YAML."""
         document = read_yaml(_decoded(text))
         reader = cls(catalog, [Problem(line, message) for line, message in document.problems])
@@ -91,10 +121,8 @@ class PolicyReader:
             name = raw.strip()
             if name in self.catalog.actions:
                 names.append(name)
-            elif name in self.catalog.planned_actions:
-                self.warn(node, f"action {name}: {NOT_YET}: it is left out")
             else:
-                self.fatal(node, _no_such_action(name, {*self.catalog.actions, *VOLCANO_ACTIONS}))
+                self.fatal(node, _no_such_action(name, self.catalog.actions))
         self.actions = tuple(names)
         for message in order_warnings(names):
             self.warn(node, f"actions: {message}")
@@ -115,7 +143,7 @@ class PolicyReader:
         for item in self.items(node, "configurations"):
             entry = self.mapping(item, "a configuration", ("name", "arguments"), "key")
             name = self.name(item, entry, "configuration")
-            if name is None or name in self.catalog.planned_actions:
+            if name is None:
                 continue
             if name not in self.catalog.actions:
                 self.wrong(item, f"unknown action {quoted(name)}{suggestion(name, self.catalog.actions)}")
@@ -157,15 +185,12 @@ class PolicyReader:
         if name in self.catalog.plugins:
             arguments = self.arguments(self.catalog.plugins[name].Arguments, entry, f"plugin {name}")
             return PluginEntry(name, arguments, switches)
-        if name in self.catalog.planned_plugins:
-            self.warn(node, f"plugin {name}: {NOT_YET}: pods that require it stay pending")
-        else:
-            self.wrong(node, f"unknown plugin {quoted(name)}; {self.way_to_a_plugin(name)}")
+        self.wrong(node, f"unknown plugin {quoted(name)}; {self.plugin_remedy(name)}")
         return None
 
-    def way_to_a_plugin(self, name: str) -> str:
+    def plugin_remedy(self, name: str) -> str:
         """The remedy for an unknown plugin; the installed ones are listed once per file."""
-        near = nearest(name, {*self.catalog.plugins, *VOLCANO_PLUGINS})
+        near = nearest(name, self.catalog.plugins)
         if near:
             return f'did you mean "{near}"?'
         known = "" if self.plugins_listed else f"known: {', '.join(sorted(self.catalog.plugins))}; "
@@ -269,7 +294,7 @@ def _got(node: Node) -> str:
     return kind_of(plain(node))
 
 
-def _no_such_action(name: str, known: set[str]) -> str:
+def _no_such_action(name: str, known: Iterable[str]) -> str:
     """Volcano's message, with the remedy."""
     if not name:
         return 'failed to find Action: "actions" is missing, empty, or has a comma too many'
@@ -340,7 +365,7 @@ class PolicyError(ValueError):
 
 
 def load_policy(
-    text: str | bytes, catalog: Vocabulary, source_name: str = "policy", lenient: bool = False
+    text: str | bytes, catalog: Extensions, source_name: str = "policy", lenient: bool = False
 ) -> Policy:
     """Read a configuration file; `lenient` ignores with a warning what Volcano ignores."""
     try:
@@ -364,7 +389,7 @@ def load_policy(
     )
 
 
-def default_policy(catalog: Vocabulary) -> Policy:
+def default_policy(catalog: Extensions) -> Policy:
     """The policy without a configuration file: Volcano's built-in one."""
     return load_policy(DEFAULT, catalog, "built-in policy")
 

@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 from stromboli.api.errors import error_text
 from stromboli.api.manifests.yaml_lines import MAX_BYTES
-from stromboli.policy.policy import Policy, PolicyError, load_policy
+from stromboli.policy.policy import Extensions, Policy, PolicyError, load_policy
 from stromboli.policy.policy_problems import PlacedMessage
-from stromboli.policy.vocabulary import Vocabulary
 
 
 class PolicyReading(NamedTuple):
@@ -39,7 +38,7 @@ class PolicyFile:
     """The last valid policy of a file: an invalid new version is reported and changes nothing."""
 
     def __init__(
-        self, path: Path, catalog: Vocabulary, lenient: bool = False, fallback: Policy | None = None
+        self, path: Path, catalog: Extensions, lenient: bool = False, fallback: Policy | None = None
     ) -> None:
         """Read the file; while it is invalid, `fallback` is in force, or without one `PolicyError` raised."""
         self.path = path
@@ -99,7 +98,7 @@ class OverridablePolicy(PolicyFile):
     """The policy of a ConfigMap while it exists, else the one that the process was started with."""
 
     def __init__(
-        self, base: Policy | PolicyFile, override_name: str, catalog: Vocabulary, lenient: bool
+        self, base: Policy | PolicyFile, override_name: str, catalog: Extensions, lenient: bool
     ) -> None:
         self.override = ""
         """The text of the ConfigMap, which its watch may set from another thread; empty without a ConfigMap."""

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Self
 
 NOT_YET = "known to Volcano, not in Stromboli yet"
-"""About an action, a plugin or an argument that works in Volcano and not here."""
+"""About an argument that works in Volcano and not here."""
 
 
 class Severity(Enum):
