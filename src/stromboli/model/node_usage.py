@@ -1,9 +1,15 @@
 """Measured load of nodes: plain data, independent of its source."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from __future__ import annotations
 
-from stromboli.api import go_scalars
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.api import go_scalars, names
+from stromboli.api.resources.resource_lists import amounts
+
+if TYPE_CHECKING:
+    from stromboli.model.node_columns import Node
 
 FRESH = 300.0
 """Seconds after which a measurement is too old to be used."""
@@ -24,6 +30,14 @@ class NodeUsage(NamedTuple):
     def fresh(self, now: float) -> bool:
         """Whether it is recent enough to use: measured in the last five minutes."""
         return now - self.at <= FRESH
+
+
+def measured_capacity(node: Node) -> dict[str, int]:
+    """The milli-CPU and bytes that percentages of a node refer to: its `status.capacity`, not what is allocatable."""
+    stated = node.object.status.capacity if node.object is not None else {}
+    resources = (names.CPU, names.MEMORY)
+    known = amounts({name: stated[name] for name in resources if name in stated}, "status.capacity")
+    return {name: known.get(name, 0) for name in resources}
 
 
 def interval(metrics: Mapping[str, str]) -> float:

@@ -9,12 +9,12 @@ from typing import Any
 
 from stromboli.api import go_scalars, names
 from stromboli.api.resources.qos import BEST_EFFORT, BURSTABLE, GUARANTEED, qos_class
-from stromboli.api.resources.resource_lists import amounts
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.node_columns import Node
+from stromboli.model.node_usage import measured_capacity
 from stromboli.model.shape import VIEW_CPU, VIEW_MEMORY
 from stromboli.model.task import Task
 from stromboli.policy.arguments import arg, arg_map
@@ -145,7 +145,7 @@ class Rescheduling(Plugin):
         """Nodes with fresh measurements; others are neither idle nor busy."""
         cluster, now = self.session.cluster, self.session.now
         return [
-            NodeLoad(node, {names.CPU: usage.cpu, names.MEMORY: usage.memory}, _capacity(node))
+            NodeLoad(node, {names.CPU: usage.cpu, names.MEMORY: usage.memory}, measured_capacity(node))
             for node in cluster.columns.nodes
             if (usage := cluster.usage.get(node.name)) is not None and usage.fresh(now)
         ]
@@ -178,12 +178,6 @@ def _evict(task: Task, load: NodeLoad, budget: dict[str, int]) -> None:
         budget[resource] -= request
         if load.size[resource] > 0:
             load.percent[resource] -= request / load.size[resource] * 100
-
-
-def _capacity(node: Node) -> dict[str, int]:
-    stated = node.object.status.capacity if node.object is not None else {}
-    known = amounts({name: stated[name] for name, *_ in DIMS if name in stated}, "status.capacity")
-    return {name: known.get(name, 0) for name, *_ in DIMS}
 
 
 def _victim_order(task: Task) -> tuple[int, int, float, str]:

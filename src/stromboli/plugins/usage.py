@@ -30,7 +30,7 @@ from stromboli.engine.session import Session
 from stromboli.model.cluster import Change, Dirty
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.node_columns import Columns, Node
-from stromboli.model.node_usage import FRESH, NodeUsage, interval
+from stromboli.model.node_usage import FRESH, NodeUsage, interval, measured_capacity
 from stromboli.model.shape import Shape
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -325,14 +325,8 @@ def _capacity(columns: Columns) -> Floats:
 
 
 def _capacities(columns: Columns) -> Floats:
-    sizes = [_size(node) for node in columns.nodes]
+    sizes = [tuple(measured_capacity(node).values()) for node in columns.nodes]
     return np.array(sizes, dtype=np.float64).reshape(len(sizes), 2).T
-
-
-def _size(node: Node) -> tuple[int, int]:
-    stated = node.object.status.capacity if node.object is not None else {}
-    known = amounts({name: stated[name] for name in (names.CPU, names.MEMORY) if name in stated}, "capacity")
-    return known.get(names.CPU, 0), known.get(names.MEMORY, 0)
 
 
 def _utilization(percent: float, load: float, size: float) -> float:
