@@ -54,7 +54,7 @@ class AvailabilityProfile:
     def of(
         cls, now: float, free: Ints, moments: Floats, requests: Ints, rows: Ints, most: int
     ) -> AvailabilityProfile:
-        """From what is free now and what comes free at which moments, in ascending order, on which nodes.
+        """Make a profile of what is free now, and of what is released when, in ascending order, and on which nodes.
 
         If that needs more numbers than `most`, some resources are released later than expected.
         """

@@ -22,7 +22,7 @@ from stromboli.plugins.backfill_reservation.availability_profile import (
     kinds_of,
 )
 from stromboli.plugins.backfill_reservation.plugin import RESERVED, BackfillArguments, BackfillReservation
-from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch
+from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch, is_limited_by_queue
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -291,7 +291,7 @@ class ConservativeBackfill(BackfillReservation):
     def _is_limited(self, job: Job) -> bool:
         self._searching = True  # what is promised to other jobs is no limit of a queue
         try:
-            return super()._is_limited(job)
+            return is_limited_by_queue(self.session, job)
         finally:
             self._searching = False
 

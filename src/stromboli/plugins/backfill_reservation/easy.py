@@ -18,7 +18,11 @@ from stromboli.plugins.backfill_reservation.plugin import (
     BackfillReservation,
     would_delay,
 )
-from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch, StartReservation
+from stromboli.plugins.backfill_reservation.reservation_search import (
+    ReservationSearch,
+    StartReservation,
+    is_limited_by_queue,
+)
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -126,14 +130,14 @@ class EasyBackfill(BackfillReservation):
         self._reserve_share(job, reservation.start if reservation is not None else None)
 
     def _gave_up(self) -> bool:
-        """Whether so many jobs were promised nothing that no job is in this cycle."""
+        """Whether too many jobs were promised nothing in this cycle to search on."""
         return self._head is None and self._unpromised_count >= MAX_UNPROMISED_JOBS
 
     def _reserve_nodes(self, job: Job, attempt: Attempt) -> None:
         """Promise a start to the first job that waits for capacity of nodes."""
         last = self._last[0]
         known = last if last is not None and last.job is job else None
-        if self._head is not None or (known is None and self._is_limited(job)):
+        if self._head is not None or (known is None and is_limited_by_queue(self.session, job)):
             return
         if known is not None and known.without_pods and job.tasks:
             known = None

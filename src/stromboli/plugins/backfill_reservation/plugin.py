@@ -11,7 +11,6 @@ from stromboli.api import names
 from stromboli.api.errors import quoted
 from stromboli.api.go_scalars import duration
 from stromboli.engine.decisions import Event
-from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.plugin import HeldBack, Plugin, Promise
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
@@ -201,18 +200,6 @@ class BackfillReservation(Plugin):
         return free
 
     # -- jobs that wait for the limits of their queue
-
-    def _is_limited(self, job: Job) -> bool:
-        """Whether the limits of its queue keep a job pending though nodes may have capacity for it."""
-        if not is_refused_by_queue(self.session, job):
-            return False
-        first_of_shape = {task.shape: task for task in job.by_status[Status.PENDING]}
-        needed = self.session.rules.tasks_needed(job) if len(first_of_shape) == 1 else 1
-        free = self.session.cluster.columns.future_idle
-        return all(
-            int(slots(shape, free[:, self.session.evaluation(task).allowed]).sum()) >= needed
-            for shape, task in first_of_shape.items()
-        )
 
     def _reserve_share(self, job: Job, start: float | None) -> None:
         """Reserve queue limits for a job: from its promised start on, or from when they allow it.

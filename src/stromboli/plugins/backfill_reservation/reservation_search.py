@@ -53,14 +53,14 @@ class StartReservation:
     spare: Ints
     """What is left of them at its start beside it, in the same places; less with every task that stays beyond."""
     places: dict[Task, Node] = field(default_factory=dict)
-    """Where its tasks go, if they are not all alike on one node."""
+    """The nodes of its tasks, unless these are equal and on one node."""
     alone: bool = False
     """Whether its places depend on more than amounts, so that no other task may stay on its nodes."""
     ledgers: frozenset[Ledger] = frozenset()
     """What its tasks need besides amounts: no other that needs the same may stay on its nodes."""
 
     without_pods: bool = False
-    """Whether its pods did not exist yet, so that its minimum resources were looked at alone."""
+    """Whether its pods did not exist yet, so that only its minimum resources counted."""
 
     def is_there(self) -> bool:
         """Whether its nodes are still there; they may have other rows than before."""
@@ -171,7 +171,7 @@ class ReservationSearch:
         return int(capacity.sum()) >= self._session.rules.tasks_needed(job)
 
     def plain_task(self, job: Job) -> Task | None:
-        """One of the tasks of a job that nothing but amounts keeps waiting, all of which are alike; else none."""
+        """A pending task of a job that only amounts keep pending, if all are equal; else None."""
         pending = job.by_status[Status.PENDING]
         first = next(iter(pending))
         if job.policies or self._session.topology.tier_limit(job) is not None or job.reserved:
@@ -356,7 +356,7 @@ class ReservationSearch:
 
 
 def _needs_no_company(task: Task, ledgers: frozenset[Ledger]) -> bool:
-    """Whether it is what its tasks hold besides amounts, and not other pods, that filters look at for a task."""
+    """Whether filters depend on what its tasks hold besides amounts, and not on other pods."""
     spec = task.shape.spec
     return bool(ledgers) and spec.affinity is None and not spec.topology_spread_constraints
 
@@ -364,9 +364,25 @@ def _needs_no_company(task: Task, ledgers: frozenset[Ledger]) -> bool:
 def is_refused_by_queue(session: Session, job: Job) -> bool:
     """Whether the limits of its queue do not allow a job to start now."""
     queue, rules = job.queue, session.rules
-    first_of_shape = {task.shape: task for task in job.by_status[Status.PENDING]}
-    needed = rules.tasks_needed(job) if len(first_of_shape) == 1 else 1
+    tasks, needed = _kinds_to_start(session, job)
     return queue is None or not all(
-        rules.allocatable(queue, task) and rules.may_allocate(queue, task, needed)
-        for task in first_of_shape.values()
+        rules.allocatable(queue, task) and rules.may_allocate(queue, task, needed) for task in tasks
     )
+
+
+def is_limited_by_queue(session: Session, job: Job) -> bool:
+    """Whether the limits of its queue keep a job pending though nodes may have capacity for it."""
+    if not is_refused_by_queue(session, job):
+        return False
+    tasks, needed = _kinds_to_start(session, job)
+    free = session.cluster.columns.future_idle
+    return all(
+        int(slots(task.shape, free[:, session.evaluation(task).allowed]).sum()) >= needed for task in tasks
+    )
+
+
+def _kinds_to_start(session: Session, job: Job) -> tuple[list[Task], int]:
+    """A pending task of each shape of a job, and the number of each that must start: at least one."""
+    first_of_shape = {task.shape: task for task in job.by_status[Status.PENDING]}
+    needed = session.rules.tasks_needed(job) if len(first_of_shape) == 1 else 1
+    return list(first_of_shape.values()), needed
