@@ -13,7 +13,7 @@ from typing import Any
 
 
 class ExtensionError(Exception):
-    """An action or plugin that cannot be loaded; says which file or package, and why."""
+    """An action or plugin that cannot be loaded; the message names the file or package, and the reason."""
 
 
 def load_entry_points(group: str) -> Iterator[tuple[str, Any]]:
@@ -52,7 +52,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _line_of(error: BaseException, path: Path) -> str:
-    """`:LINE` of the file in which the error arose, as far as it is known."""
+    """`:LINE` of the file in which the error arose; empty if it is unknown."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f":{error.lineno}" if error.lineno else ""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]

@@ -43,7 +43,7 @@ _PUBLISHED = (
 MAX_KINDS = 10_000
 """Maximum cached combinations of kinds; then those that no node has are dropped."""
 SHARED, NO_GPU = 0, -1
-"""Kinds of tasks beside those with so many whole GPUs."""
+"""Kinds of tasks besides those by number of whole GPUs."""
 
 
 class _GpuScore(Plugin):

@@ -427,7 +427,7 @@ def _distinct_scores(task: Task, nodes: Nodes) -> Column:
     return nodes.pick(np.arange(len(nodes.columns), dtype=np.float64))
 
 
-# -- the HTTP client of an extender: bounded calls, and none for the rest of a cycle if it fails or is slow
+# -- the HTTP client of an extender: bounded calls, and no more in a cycle in which it fails or is slow
 
 
 Post = Callable[[str, bytes, float], bytes]

@@ -398,7 +398,7 @@ class Account:
     held: Amounts = field(default_factory=dict)
     jobs: dict[Job, None] = field(default_factory=dict)
     cycle: int = -1
-    """The cycle in which the rest was computed: past usage, the share held, and the order key of both."""
+    """The cycle in which past usage, the share held and the order key were computed."""
     usage: float = 0.0
     share: float = 0.0
     order_key: float = 0.0

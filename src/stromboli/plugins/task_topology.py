@@ -49,7 +49,7 @@ class BadRoleList(ValueError):
 
 @dataclass(slots=True)
 class RoleAffinities:
-    """What the annotations of a PodGroup say about its roles."""
+    """The affinities of roles by the annotations of a PodGroup."""
 
     liked: set[tuple[str, str]] = field(default_factory=set)
     """The pairs of roles that belong together; a role may be paired with itself."""

@@ -191,7 +191,7 @@ def _is_preemptable(job: Job) -> bool:
 
 
 def _may_take_from_others(task: Task) -> bool:
-    """# quirk: spec 03 13: a pod that may preempt here must say that it is not preemptable itself."""
+    """# quirk: spec 03 13: only a pod that is marked as not preemptable may preempt here."""
     return not task.preemptable and not task.zone
 
 

@@ -149,7 +149,7 @@ class DeviceQuota:
         names = self._cluster.dims.names
         return {names[dim]: int(amount) for dim, amount in amounts.items() if class_of(names[dim])}
 
-    # -- what a job asks for at least
+    # -- the minimum request of a job
 
     def minimum(self, job: Job) -> Mapping[str, int]:
         """The requests of the tasks of a job that have to start together."""

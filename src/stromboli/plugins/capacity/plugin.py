@@ -382,7 +382,7 @@ class HierarchicalCapacity(Capacity):
     # -- jobs in inner and detached queues
 
     def job_valid(self, job: Job) -> Invalid | None:
-        """A job whose queue is no leaf of the tree waits, with an event that says why (spec 02 D18)."""
+        """Keep a job pending whose queue is not a leaf of the tree, with an event (spec 02 D18)."""
         fault = self._fault(job)
         if fault is None:
             return None

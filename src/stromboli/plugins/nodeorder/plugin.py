@@ -179,7 +179,7 @@ def _of_three(fractions: Floats, has: NDArray[np.bool_]) -> Floats:
     return np.where(has.sum(axis=0) < 2, 0.0, deviation)
 
 
-# -- scores that look at a node by itself: preferred labels, soft taints, images at hand (spec 04 3.5, 3.6, 3.9)
+# -- scores of a node by itself: preferred labels, soft taints, images (spec 04 3.5, 3.6, 3.9)
 
 
 MEBI = 1024 * 1024
@@ -199,7 +199,7 @@ def preferred_nodes(task: Task, nodes: Nodes) -> Column:
     """The sum of the weights of all preferred node terms that match."""
     total = np.zeros(len(nodes.columns), dtype=np.int64)
     for preferred in preferred_node_terms(task.shape.spec):
-        # An invalid term is worth nothing; Volcano would not place such a pod (no API server admits one).
+        # An invalid term scores 0; Volcano would not place such a pod (no API server admits one).
         total += preferred.weight * matching_term(nodes.columns, preferred.preference)
     return nodes.pick(total)
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 NOTHING_IN_USE = DevicesInUse()
 WORTH_OF_FIRST = 8
-"""Score of the first alternative of a request; the second is worth less by one, and so on."""
+"""Score of the first alternative of a request; each further one scores less by one."""
 DEFAULT_SECONDS = 10
 STEPS_PER_SECOND = 5_000
 """Steps of a search that count as a second of `dynamicresources.filterTimeoutSeconds`."""
@@ -100,7 +100,7 @@ class DeviceColumn:
         self._search = cluster.devices.allocator.prepare([content.spec for content in contents])
         self._limit = limit
         self._namespace = ""
-        """Of the task for which it is evaluated."""
+        """The namespace of the task for which it is evaluated."""
         self._state: tuple[int, int, int] | None = None
         self._position = 0
         self._start(0)

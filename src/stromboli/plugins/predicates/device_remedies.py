@@ -102,7 +102,7 @@ def _nodes(count: int) -> str:
 STEPS = 20_000
 """Steps of a search for what is short; nodes that are left then are not reported."""
 NODES_TRIED = 5_000
-"""Nodes with devices that are looked at."""
+"""Maximum nodes with devices that are searched."""
 PODS_TRIED = 128
 """Pods of a gang that are given devices in turn, to see how many of them find some."""
 _SELECTOR_SHOWN = 100
@@ -125,7 +125,7 @@ def search_for(cluster: Cluster, uses: list[ClaimUse]) -> ClaimSearch:
 
 
 def nodes_with_devices(cluster: Cluster) -> list[Node] | None:
-    """Nodes that see some pool; None if they are too many to look at each."""
+    """Nodes that see a pool; None if there are more than `NODES_TRIED`."""
     pools = cluster.devices.allocator.pools
     nodes = [node for node in cluster.columns.nodes if pools.pools_of(node)]
     return nodes if len(nodes) <= NODES_TRIED else None

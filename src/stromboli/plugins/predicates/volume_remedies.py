@@ -27,7 +27,7 @@ SHOWN = 3
 PODS_COUNTED = 1_000
 """Pods of a gang of which the claims are counted."""
 CLAIMS_TRIED = 64
-"""Claims of a task that are looked at one by one."""
+"""Maximum claims of a task that are matched one by one."""
 LOST_VOLUME = Remedy("its claim is bound to a deleted volume: restore the volume, or recreate the claim")
 DISK_IN_USE = Remedy("pods on these nodes use the same disk: wait until they end, or add nodes")
 _CLAIM_IN_USE = "its ReadWriteOncePod claim is in use by another pod: wait until that pod ends"
@@ -75,7 +75,7 @@ def _wait_for_claim(cluster: Cluster, task: Task) -> str:
 
 
 def claim_of_several(cluster: Cluster, task: Task) -> str:
-    """That several pods which must start together ask for a claim that is for a single one; empty if they do not."""
+    """That several pods which must start together use a claim for a single pod; empty if they do not."""
     job = task.job
     if job is None or job.minimum < 2:
         return ""
