@@ -15,7 +15,7 @@ from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Bind, Decision, Evict
 from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.explanation.wait_gates import Diagnoses
-from stromboli.engine.failing_plugins import CostlyJobs, Culprit, FailingPlugins, Lapse
+from stromboli.engine.failing_plugins import Culprit, DisabledSince, FailingPlugins, QuarantinedJobs
 from stromboli.engine.outcome import QueueTotals, report_outcome, settle_outcome
 from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import Plugin
@@ -145,7 +145,7 @@ class Engine:
         self._actions = [catalog.actions[name] for name in policy.actions]
         self._confined = (Exception,) if interruptible else (Exception, KeyboardInterrupt)
         self._failing = FailingPlugins()
-        self._costly = CostlyJobs()
+        self._quarantined = QuarantinedJobs()
         self._logged: set[Failure] = set()
         """The failures of the last cycle, which need not be logged again."""
         self._number = 0
@@ -169,7 +169,7 @@ class Engine:
                     log.exception("action %s failed to uninitialise", action.name)
 
     @property
-    def set_aside(self) -> Mapping[Culprit, Lapse]:
+    def set_aside(self) -> Mapping[Culprit, DisabledSince]:
         """The orders and scores that take no part in cycles because they failed for all jobs."""
         return self._failing.set_aside
 
@@ -317,7 +317,7 @@ class Engine:
         lost = error if isinstance(error, CycleLost) else CycleLost(failure_of(error))
         outcome.lost = lost.failure
         log.error("the cycle is lost: %s", lost.failure.message, exc_info=error)
-        self._costly.add(lost.jobs, lost.failure, outcome.session.now)
+        self._quarantined.add(lost.jobs, lost.failure, outcome.session.now)
 
     def _advance(self, cluster: Cluster, now: float) -> None:
         """Bring up to date what follows from objects and from the time."""
@@ -368,7 +368,7 @@ class Engine:
             outcome.plugins[plugin.name, "OnSessionOpen"] = self._timer() - begin
         self._fresh = False
         session.cluster.listeners = list(self._listeners)
-        self._costly.leave_out(session)
+        self._quarantined.leave_out(session)
 
     def _finish(self, session: Session, outcome: Outcome) -> None:
         session.journal.remember_uncommitted()

@@ -1,9 +1,9 @@
 """The effect of failures: a job is left out if a plugin fails over it, an order or a score if it fails for all jobs.
 
-Whatever a plugin raises over a job leaves that job out of the cycle. After such a cycle the plugin is asked about other
-jobs too, those of other namespaces first. Only where it fails for all of them, and they are two at least, the failure
-counts against the plugin: after `MAX_FAILURES` such cycles in a row the order or score is set aside. It is asked again,
-out of turn, after pauses that double, and takes part again as soon as it has an answer for any job.
+An error of a plugin about a job leaves that job out of the cycle. After such a cycle the plugin is called for other
+jobs too, those of other namespaces first. The failure counts only if it fails for all of them, and for two at least:
+after `MAX_FAILURES` such cycles in a row the order or score is set aside. It is tried again after pauses that double,
+and takes part again as soon as it returns a result for any job.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 MAX_FAILURES = 3
 """Cycles in a row in which an order or a score may fail for all jobs before it is set aside."""
 MAX_ASKED = 16
-"""Jobs about which a plugin that failed is asked at most, to find out whether it fails for all."""
+"""Jobs for which a failed plugin is called to find out whether it fails for all."""
 _GENERAL_FORMS = {"score_nodes": "node_scores"}
 _MAY_BE_SET_ASIDE = {"node_scores", *(name for name, point in POINTS.items() if point.combine is sort_keys)}
 
@@ -44,24 +44,24 @@ class Culprit(NamedTuple):
         return f"plugin {self.plugin!r}: {self.point}"
 
 
-class Lapse(NamedTuple):
-    """Since when an order or a score is set aside, and why."""
+class DisabledSince(NamedTuple):
+    """When an order or a score was set aside, and why."""
 
     since: float
     why: str
 
 
 class FailingPlugins:
-    """The orders and scores that are set aside, and those that are about to be."""
+    """The orders and scores that are set aside, and those that failed in the last cycles."""
 
     def __init__(self) -> None:
-        self.set_aside: dict[Culprit, Lapse] = {}
+        self.set_aside: dict[Culprit, DisabledSince] = {}
         self._in_a_row: dict[Culprit, int] = {}
-        """Cycles in a row in which it failed for all jobs."""
+        """How many cycles in a row each of them failed for all jobs."""
         self._pauses: Pauses[Culprit] = Pauses()
 
     def update(self, session: Session, plugins: Iterable[Plugin]) -> list[Event]:
-        """After a cycle: set aside what fails for all jobs, ask again what was; events about what changed."""
+        """After a cycle, set aside what fails for all jobs and retry what is set aside; return events about changes."""
         failed, now = culprits(session.failures), session.now
         tried = [each for each in self.set_aside if not self._pauses.is_on(each, now)]
         trials = {each: _Trial(session, plugins, each) for each in (*failed, *tried)}
@@ -69,18 +69,18 @@ class FailingPlugins:
             each: self._in_a_row.get(each, 0) + 1 for each in failed if trials[each].fails_for_all
         }
         failing = [each for each, cycles in self._in_a_row.items() if cycles >= MAX_FAILURES]
-        events = [self._set_aside(each, Lapse(now, failed[each].message)) for each in failing]
+        events = [self._set_aside(each, DisabledSince(now, failed[each].message)) for each in failing]
         events += [self._resume(each) for each in tried if trials[each].worked]
         for each in tried:
             if not trials[each].worked:
                 log.warning("%s still fails; %s", each, self._next_attempt(each, now))
         return events
 
-    def _set_aside(self, culprit: Culprit, lapse: Lapse) -> Event:
-        self.set_aside[culprit] = lapse
+    def _set_aside(self, culprit: Culprit, disabled: DisabledSince) -> Event:
+        self.set_aside[culprit] = disabled
         text = (
             f"{culprit} failed for all jobs in {MAX_FAILURES} cycles in a row and is set aside;"
-            f" {self._next_attempt(culprit, lapse.since)}"
+            f" {self._next_attempt(culprit, disabled.since)}"
         )
         log.error("%s", text)
         return _event(names.WARNING, names.EVENT_PLUGIN_SET_ASIDE, text)
@@ -96,12 +96,12 @@ class FailingPlugins:
 
 
 def _event(type: str, reason: str, text: str) -> Event:
-    """An event on the queue `root`, which stands for the whole cluster."""
+    """An event about the queue `root`, which stands for the whole cluster."""
     return Event("Queue", "", names.ROOT_QUEUE, type, reason, text)
 
 
-class CostlyJobs:
-    """Jobs over which a cycle was lost: left out, with a verdict, for pauses that double."""
+class QuarantinedJobs:
+    """Jobs for which a cycle was lost: they are left out, with a verdict, for pauses that double."""
 
     def __init__(self) -> None:
         self._failures: dict[JobId, Failure] = {}
@@ -114,7 +114,7 @@ class CostlyJobs:
             log.error("job %s is left out for %g seconds: %s", job.key, pause.seconds, failure.message)
 
     def leave_out(self, session: Session) -> None:
-        """Leave out of a session those whose pause is not over."""
+        """Leave out of a session the jobs whose pause is not over."""
         if self._failures:
             known, now = session.cluster.jobs, session.now
             self._failures = {
@@ -128,7 +128,7 @@ class CostlyJobs:
 
 
 def culprits(failures: Iterable[Failure]) -> dict[Culprit, Failure]:
-    """The orders and scores among what failed, each with its first failure."""
+    """The orders and scores that failed, each with its first failure."""
     failed: dict[Culprit, Failure] = {}
     for failure in failures:
         point = _GENERAL_FORMS.get(failure.point, failure.point)
@@ -138,11 +138,11 @@ def culprits(failures: Iterable[Failure]) -> dict[Culprit, Failure]:
 
 
 class _Trial:
-    """An order or a score asked about jobs (or queues) of the cluster, until it has an answer."""
+    """Calls an order or a score for jobs (or queues) of the cluster until it returns a result."""
 
     def __init__(self, session: Session, plugins: Iterable[Plugin], culprit: Culprit):
         self.worked = False
-        """Whether it answered."""
+        """Whether it returned a result."""
         self._failed = 0
         self._least = 1 if culprit.point == "queue_order" else 2
         asked = [
@@ -161,7 +161,7 @@ class _Trial:
 
     @property
     def fails_for_all(self) -> bool:
-        """Whether it failed each time, for more than one job."""
+        """Whether it failed for each of several jobs."""
         return not self.worked and self._failed >= self._least
 
 
@@ -181,7 +181,7 @@ def _question(session: Session, plugin: Plugin, point: str) -> Callable[[Any], o
 
 
 def _items(session: Session, point: str) -> Iterator[Any]:
-    """What a point can be asked about: a queue each, or a job, task or sub-group of a job each."""
+    """The subjects of a point: queues, jobs, or one task or sub-group of each job."""
     if point == "queue_order":
         return (queue for queue in session.cluster.queues.values() if queue.exists and queue.jobs)
     jobs = _jobs(session)
@@ -193,7 +193,7 @@ def _items(session: Session, point: str) -> Iterator[Any]:
 
 
 def _jobs(session: Session) -> Iterator[Job]:
-    """Of each namespace a job that waits and one with pods on nodes; then all others."""
+    """A waiting job and a job with pods on nodes of each namespace; then all others."""
     asked: dict[Job, None] = {}
     for jobs in (session.cluster.backlog, (job for job in session.jobs() if job.allocated_count)):
         namespaces: set[str] = set()

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from stromboli.cli.leader.leader_query import LARGEST_ANSWER
-from stromboli.engine.failing_plugins import MAX_FAILURES, Culprit, Lapse
+from stromboli.engine.failing_plugins import MAX_FAILURES, Culprit, DisabledSince
 from stromboli.engine.plugin import Plugin
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import Policy, default_policy, load_policy
@@ -195,8 +195,8 @@ def test_a_hostile_policy_is_told_within_bounds() -> None:
     )
     policy = load_policy(text, CATALOG, "p" * 5000, lenient=True)
     refused = RefusedPolicy(1.0, "f", tuple(f"f:{n}: " + "\x00" * 5000 for n in range(500)))
-    lapses = {Culprit(f"p{n}", "job_order"): Lapse(1.0, '"' * 5000) for n in range(500)}
-    document = policy_document(policy, 1.0, refused, lapses)
+    disabled = {Culprit(f"p{n}", "job_order"): DisabledSince(1.0, '"' * 5000) for n in range(500)}
+    document = policy_document(policy, 1.0, refused, disabled)
     assert len(msgspec.json.encode(document)) < LARGEST_ANSWER
     assert (len(document.text), document.text_left_out) == (
         MAX_POLICY_TEXT,

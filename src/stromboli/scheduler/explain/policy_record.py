@@ -25,7 +25,7 @@ from stromboli.scheduler.explain.policy_document import (
 from stromboli.scheduler.thread_seam import Unavailable
 
 if TYPE_CHECKING:
-    from stromboli.engine.failing_plugins import Culprit, Lapse
+    from stromboli.engine.failing_plugins import Culprit, DisabledSince
     from stromboli.policy.policy import PluginEntry, Policy
     from stromboli.scheduling_loop import RefusedPolicy, Scheduler
 
@@ -73,7 +73,7 @@ class PolicyRecord:
 
 
 def policy_document(
-    policy: Policy, since: float, refused: RefusedPolicy | None, set_aside: Mapping[Culprit, Lapse]
+    policy: Policy, since: float, refused: RefusedPolicy | None, set_aside: Mapping[Culprit, DisabledSince]
 ) -> PolicyDocument:
     """The active policy, with the errors of its last edit and the failed orders and scores."""
     text = _encodable(_without_secret(policy))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stromboli.cli.dashboard.pages.leader.policy_page import ROUTES, policy
 from stromboli.cli.dashboard.pages.page_content import PageContent
-from stromboli.engine.failing_plugins import Lapse
+from stromboli.engine.failing_plugins import DisabledSince
 from stromboli.policy.policy import PolicyError, default_policy, load_policy
 from stromboli.scheduler.explain.policy_document import (
     ActionInForce,
@@ -147,8 +147,8 @@ def test_an_edit_that_was_not_picked_up_yet_is_told():
 
 
 def test_plugins_that_are_set_aside_are_told_with_the_cause():
-    lapse = Lapse(NOW - 30, "ZeroDivisionError")
-    text = text_of(page_of(told(set_aside={("binpack", "node_score"): lapse}), TEXT))
+    disabled = DisabledSince(NOW - 30, "ZeroDivisionError")
+    text = text_of(page_of(told(set_aside={("binpack", "node_score"): disabled}), TEXT))
     assert "binpack : node_score, for 30s : ZeroDivisionError" in text
 
 
