@@ -142,7 +142,7 @@ NO_BOUNDS = {
         cli.simulate.run_text.MOST_ROWS
         embedded.objects.object_verbs.MAX_PATH
         embedded.rbac.escalation.MAX_SHOWN
-        engine.plugin_failures.LONGEST
+        engine.plugin_failures.MAX_ERROR
         engine.plugin_failures.MAX_JOBS
         engine.topology.left_out_hyper_nodes.MAX_EVENTS
         engine.topology.left_out_hyper_nodes.MAX_EXAMINED

@@ -1,4 +1,4 @@
-"""Which plugin an error is attributed to: the one that was asked, and of plugins that ask each other the innermost."""
+"""Attribute an error to the plugin that was called; if plugins call each other, to the innermost."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Method = Callable[..., Any]
 
 
 class PluginExit(Exception):
-    """What a plugin raised to end the process or the thread, such as `SystemExit`: a failure like any other."""
+    """An exception of a plugin that would stop the process or thread, such as `SystemExit`: a failure like others."""
 
 
 def raise_attributed(error: BaseException, plugin: str, point: str) -> NoReturn:
-    """Raise an error on, with the plugin and the point that were asked noted on it.
+    """Raise an error again, with the plugin and the extension point that were called noted on it.
 
-    What would end the process becomes a `PluginExit`. An interrupt does not, since it may be the user's.
+    What would stop the process becomes a `PluginExit`, except an interrupt, which may come from the user.
     """
     if isinstance(error, Exception | KeyboardInterrupt):
         _note(error, plugin, point)
@@ -40,7 +40,7 @@ def take_attribution(error: BaseException) -> tuple[str, str]:
 
 
 class SuppressedErrors:
-    """Suppresses errors of these types with what is noted on them, since they are reported where they come up again."""
+    """Suppresses errors of these types with what is noted on them: they are reported when they are raised again."""
 
     __slots__ = ("_types",)
 
@@ -60,7 +60,7 @@ class SuppressedErrors:
 
 
 def raise_attributed_to(method: Method, error: BaseException) -> NoReturn:
-    """Raise an error on, with this method of a plugin noted on it."""
+    """Raise an error again, with this method of a plugin noted on it."""
     raise_attributed(error, plugin_of(method), method.__name__)
 
 

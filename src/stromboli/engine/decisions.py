@@ -1,4 +1,4 @@
-"""What a cycle decides: small values, carried out by its caller."""
+"""What a cycle decides: small values that its caller carries out."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from stromboli.model.ledgers import Grant
 class Decision(
     Struct, frozen=True, gc=False, tag=True, tag_field="decision", rename="camel", omit_defaults=True
 ):
-    """Something to be done in the world."""
+    """A change for the caller of the cycle to make."""
 
 
 class PodDecision(Decision, frozen=True):
-    """Something to be done with a pod."""
+    """A decision about a pod."""
 
     namespace: str
     name: str
@@ -29,7 +29,7 @@ class PodDecision(Decision, frozen=True):
 
 
 class Bind(PodDecision, frozen=True):
-    """Let a pod run on a node, once what it was granted there besides amounts is written."""
+    """Bind a pod to a node, after its grants are written."""
 
     node: str
     job: str
@@ -37,9 +37,9 @@ class Bind(PodDecision, frozen=True):
 
 
 class Evict(PodDecision, frozen=True):
-    """Take a pod off its node: by which action, for which job and in which domain, and what it frees.
+    """Evict a pod: the action, the job and the domain it is evicted for, and what it frees.
 
-    A pod that is moved starts again on its destination.
+    A moved pod starts again on its destination.
     """
 
     node: str
@@ -84,7 +84,7 @@ class PodGroupStatus(Decision, frozen=True):
 
 
 class NativeGroupCondition(Decision, frozen=True):
-    """Whether a native group was scheduled; once it was, that stands."""
+    """Whether a native group was scheduled; once true, the condition stays true."""
 
     namespace: str
     name: str
@@ -101,7 +101,7 @@ class QueueStatus(Decision, frozen=True):
 
 
 class QueueAnnotation(Decision, frozen=True):
-    """Something that is kept with a queue, so that a restart finds it again."""
+    """Data stored with a queue, for the next start of the scheduler."""
 
     name: str
     key: str
@@ -109,7 +109,7 @@ class QueueAnnotation(Decision, frozen=True):
 
 
 class ShardStatus(Decision, frozen=True):
-    """Which nodes a scheduler uses, which it is still to get, and which to give up."""
+    """The nodes that a scheduler uses, those that it waits for, and those to give up."""
 
     name: str
     in_use: tuple[str, ...]
@@ -120,8 +120,8 @@ class ShardStatus(Decision, frozen=True):
 class ReleaseClaim(Decision, frozen=True):
     """Release the devices of an unused ResourceClaim: remove allocation, device status and reservations.
 
-    It was allocated for pods that were not placed after all, and no other component would ever free its devices.
-    The claim must still be as it was seen; else it is looked at again in a later cycle.
+    It was allocated for pods that were not placed, and no other component frees its devices. If the claim has changed
+    since, a later cycle decides again.
     """
 
     namespace: str
@@ -130,15 +130,15 @@ class ReleaseClaim(Decision, frozen=True):
     resource_version: str
     """The version of the claim that was seen."""
     delete: bool = False
-    """Whether the claim itself goes, finalizer and all: it was made for extended resources of one attempt."""
+    """Whether to delete the claim with its finalizer: it was created for extended resources of one attempt."""
 
 
 class GateRemoval(PodDecision, frozen=True):
-    """Remove the gate that held a pod until its queue had capacity."""
+    """Remove the scheduling gate that held a pod until its queue had capacity."""
 
 
 class Event(Decision, frozen=True):
-    """Something a user should read about an object."""
+    """An Event about an object."""
 
     kind: str
     """`Pod`, `PodGroup`, `NativePodGroup`, `Queue`, `HyperNode`, or that of a PodGroup's owner, such as `Job`."""
@@ -149,9 +149,9 @@ class Event(Decision, frozen=True):
     reason: str
     message: str
     api_version: str = ""
-    """Of an owner; of the others the kind determines it."""
+    """The apiVersion of an owner; for other objects the kind determines it."""
     uid: str = ""
     topic: str = ""
-    """A later event on the same topic takes the place of one that has not been written yet."""
+    """A later event on the same topic replaces one that has not been written yet."""
     job: JobId | None = None
-    """The job that it is about, on whose group or owner it is written."""
+    """The job whose group or owner the event is about."""

@@ -1,4 +1,4 @@
-"""What jobs need to start, what they still lack of it, and whether the nodes could ever hold it."""
+"""What jobs need to start, what they lack, and whether the nodes could ever hold it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PLACEABLE = (*_HOLDING, Status.PENDING)
 
 
 class JobNeeds:
-    """What jobs need to start, as the gate and the order of jobs see it.
+    """What jobs need to start, for admission and for the order of jobs.
 
     With `reserves_minimum` a job without minResources needs what its pods request, and a running job below its minimum
     comes before new jobs.
@@ -60,7 +60,7 @@ class JobNeeds:
         self._scattered: dict[Job, bool] = {}
         self._barred: dict[Job, bool] = {}
         self.kept_apart: dict[Job, None] = {}
-        """Jobs that were found to have pods with anti-affinity: what they need depends on all labels of nodes."""
+        """Jobs that have pods with anti-affinity: what they need depends on all labels of nodes."""
         self._domain_sizes: Ints | None = None
 
     @property
@@ -75,7 +75,7 @@ class JobNeeds:
         return _least_of_pods(job)
 
     def claimed(self, *tasks: Task) -> Amounts:
-        """What the devices that tasks claim count against the limits of queues."""
+        """What claimed devices of tasks count against the limits of queues."""
         return claimed_amounts(self.cluster.devices, self.cluster.dims, *tasks)
 
     def elastic(self, job: Job) -> Amounts:
@@ -109,11 +109,11 @@ class JobNeeds:
 
     @staticmethod
     def ungated(job: Job, amounts: Amounts) -> Amounts:
-        """Amounts less what pods of a job request that wait for a scheduling gate of others."""
+        """Amounts without the requests of pods that have scheduling gates of other components."""
         return job.without_gated(amounts, names.QUEUE_ALLOCATION_GATE)
 
     def runs_short(self, job: Job) -> bool:
-        """Whether a job comes before new ones: it runs with less than the minimum with which it was admitted."""
+        """Whether a job comes before new jobs: it runs with less than the minimum with which it was admitted."""
         return self.reserves_minimum and (_lost_pods(job) or _waits_for_min_resources(job))
 
     def is_hopeless(self, job: Job) -> bool:
@@ -136,10 +136,10 @@ class JobNeeds:
         return known
 
     def is_barred(self, job: Job) -> bool:
-        """Whether nothing is kept for a job, because it cannot start even if all other jobs end.
+        """Whether nothing is reserved for a job because it cannot start even if all other jobs end.
 
-        It could never start, or, if the minimum is reserved, only after a node is added, uncordoned or rid of a taint,
-        or the capability of a queue raised.
+        It could never start or, if the minimum is reserved, only after a node is added or uncordoned, a taint is
+        removed, or the capability of a queue is raised.
         """
         if not self.reserves_minimum:
             return self.is_hopeless(job)
@@ -167,7 +167,7 @@ class JobNeeds:
         return any(_least_requested(tasks, len(tasks) - spare, dim) > amount for dim, amount in most)
 
     def exceeds_open_nodes(self, job: Job) -> bool:
-        """Whether too few nodes are open to its pods, by cordons and taints, even if all nodes were empty."""
+        """Whether cordons and taints leave too few nodes for its pods, even if all nodes were empty."""
         if not self._keeps_off or not job.complete or job.has_started:
             return False
         if not barred_nodes(self.cluster.columns):
@@ -178,7 +178,7 @@ class JobNeeds:
         return sizes.cannot_hold(list(_tasks(job, _PLACEABLE)), spare)
 
     def exceeds_hosts_apart(self, job: Job) -> bool:
-        """Whether there are too few hosts or zones for its pods, by their anti-affinity to each other."""
+        """Whether there are too few hosts or zones for pods that have anti-affinity to each other."""
         if not self._keeps_apart or not job.complete or job.has_started:
             return False
         if (spare := self._spare(job)) is None:
@@ -196,16 +196,16 @@ class JobNeeds:
         return too_many > spare
 
     def _spare(self, job: Job) -> int | None:
-        """How many of its pending tasks need not start with the others, at most; None if a plugin fails over it."""
+        """How many of its pending tasks need not start with the others; None if a plugin fails."""
         try:
             needed = self._rules.tasks_needed(job)
         except Exception as error:
             take_attribution(error)
-            return None  # the plugin fails again when the job is placed, and is reported then
+            return None  # the failure is reported when the job is placed
         return max(job.counts[Status.PENDING] - job.pending_best_effort - needed, 0)
 
     def _exceeds_hyper_nodes(self, job: Job) -> bool:
-        """Whether a job that has not started fits into no HyperNode up to its tier, even if all nodes were empty."""
+        """Whether a job that has not started fits into no HyperNode up to its tier, even on empty nodes."""
         if (
             job.has_started
             or job.native is not None
@@ -243,7 +243,7 @@ class JobNeeds:
         return bool(np.logical_and.reduce(enough).any())
 
     def _exceeds_cluster(self, job: Job, least: Amounts) -> bool:
-        """Whether all nodes together have less than a job needs to start, or lacks if it was started."""
+        """Whether all nodes together have less than a job needs to start, or than a started job lacks."""
         needed = least if job.min_resources is None else job.reservable
         total = self.cluster.total
         for dim, amount in needed.items():
@@ -271,14 +271,14 @@ class JobNeeds:
         )
 
     def _holds_each(self, job: Job) -> bool:
-        """Whether all tasks of a job are of one shape, and the nodes have slots for all of them: a quick check."""
+        """Whether all tasks of a job have one shape and the nodes have slots for all: a quick check."""
         tasks = list(_tasks(job, _PLACEABLE))
         if not tasks or any(task.shape is not tasks[0].shape for task in tasks):
             return False
         return self.sizes.total_slots(tasks[0].shape) >= len(tasks)
 
     def _beside(self, job: Job) -> NodeSizes:
-        """What nodes hold beside the tasks of a job that was started: these stay, whatever became of their nodes."""
+        """What nodes hold besides the tasks of a started job, which stay even if their nodes changed."""
         return self._sizes_type(self.cluster.columns, _tasks(job, _HOLDING))
 
 
@@ -292,7 +292,7 @@ def _least_requested(tasks: list[Task], count: int, dim: int) -> float:
 
 
 def _least_of_pods(job: Job) -> Amounts | None:
-    """What as many pods as must start together request: those that hold capacity, then the first pending ones."""
+    """The requests of the pods that must start together: those that hold capacity, then the first pending ones."""
     count = max(job.minimum, 1) - job.counts[Status.SUCCEEDED]
     tasks = list(_tasks(job, _PLACEABLE))
     if not tasks or count <= 0:
@@ -307,12 +307,12 @@ def _least_of_pods(job: Job) -> Amounts | None:
 
 
 def _lost_pods(job: Job) -> bool:
-    """Whether a running job lost pods that are or will be created again: failed ones stay failed until replaced."""
+    """Whether a running job lost pods that are or will be replaced; failed pods do not count until they are."""
     return job.below_minimum and (job.counts[Status.PENDING] > 0 or not job.counts[Status.FAILED])
 
 
 def _waits_for_min_resources(job: Job) -> bool:
-    """Whether a running job has pods pending that its minResources foresee."""
+    """Whether a running job has pending pods that its minResources include."""
     if not job.has_started or not job.counts[Status.PENDING]:
         return False
     return any(dim != PODS and job.pending.get(dim, 0) > 0 for dim in job.shortfall())

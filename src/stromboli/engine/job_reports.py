@@ -1,4 +1,4 @@
-"""What a session found out about jobs: what they met when they were tried, why they are left out, what is reported."""
+"""What a session found out about jobs: results of attempts, why jobs are left out, and what is reported."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class JobReports:
-    """Reports of one session; events are compared with those that were last reported of the same job."""
+    """Reports of one session; an event that repeats the last one on the same job is left out."""
 
     def __init__(self, decisions: list[Decision]):
         """Events are added to `decisions`."""
         self._decisions = decisions
         self._events: dict[tuple[Job, str], tuple[str, str] | None] = {}
-        """Reason and summary of the last event by job and topic; none if it is forgotten."""
+        """Reason and summary of the last event by job and topic; None if it is forgotten."""
         self.objections: dict[Job, str] = {}
         self.advice: dict[Job, Why] = {}
-        """Of jobs that were left out by `Session.leave_out`."""
+        """Why jobs were left out by `Session.leave_out`."""
         self.failed: dict[Job, Failure] = {}
         """Jobs that are not placed because a plugin failed over them in an earlier session."""
         self.refusals: dict[Job, dict[str, Why]] = {}
@@ -44,10 +44,10 @@ class JobReports:
         self.conditions: dict[Job, dict[str, Condition]] = {}
         """Conditions that plugins set in this session, by type."""
         self.news: dict[Job, None] = {}
-        """Jobs of which plugins have something new to report, though they did not change."""
+        """Unchanged jobs of which plugins have something new to report."""
 
     def recall(self, earlier: JobReports) -> None:
-        """Take over what an earlier session found out about jobs."""
+        """Take over the results of an earlier session."""
         self.objections, self.advice = earlier.objections, earlier.advice
         self.refusals, self.held_back = earlier.refusals, earlier.held_back
 
@@ -64,7 +64,7 @@ class JobReports:
         )
 
     def retract_refusals(self, job: Job, start: int) -> None:
-        """Forget that plugins refused a job that is admitted after all, with their events since decision `start`."""
+        """Forget the refusals of a job that is admitted after all, with their events since decision `start`."""
         for plugin in self.refusals.pop(job, {}):
             self._events.pop((job, f"gate:{plugin}"), None)
         self._decisions[start:] = [
@@ -88,7 +88,7 @@ class JobReports:
             self._decisions.append(event)
 
     def forget_events(self, job: Job, reason: str) -> None:
-        """Let events with this reason be new again: they are no longer true, and may never have been written."""
+        """Let events with this reason be reported again: they are no longer true, and may never have been written."""
         for topic, (last, _) in job.reported.items():
             if last == reason:
                 self._events.setdefault((job, topic), None)
@@ -100,7 +100,7 @@ class JobReports:
         return True
 
     def note_reported(self) -> None:
-        """Note on the jobs what was reported, as later sessions do not repeat it."""
+        """Note on the jobs what was reported, so that later sessions do not repeat it."""
         for (job, topic), event in self._events.items():
             if event is None:
                 job.reported.pop(topic, None)
@@ -113,11 +113,11 @@ def _is_refusal(decision: Decision, job: Job) -> bool:
     return isinstance(decision, Event) and decision.job == job.id and decision.topic.startswith("gate:")
 
 
-# -- what jobs and tasks met when they were tried
+# -- results of attempts
 
 
 class TentativePlacement(NamedTuple):
-    """Where a task stood when its last statement was undone."""
+    """Where a task was when its last statement was undone."""
 
     status: Status
     node: Node
@@ -125,12 +125,12 @@ class TentativePlacement(NamedTuple):
 
 
 class Uncommitted(NamedTuple):
-    """What tasks held without being bound when the actions had run; it was undone when the session closed."""
+    """What tasks held without being bound when the actions had run, before it was undone."""
 
     pipelined: Mapping[str, str] = {}
-    """Pods that were assigned to a node on which resources are still being released, with the node."""
+    """Pods that were assigned to a node that is still being freed, with the node."""
     idle: Ints | None = None
-    """What was free on each node, less what waiting gangs had been given."""
+    """What was free on each node, without what waiting gangs held."""
     promised: Mapping[Job, int] = {}
     """How many tasks of a job were allocated or pipelined."""
     held: Mapping[Queue, Amounts] = {}
@@ -144,9 +144,9 @@ class Attempts:
         self.verdicts: dict[Job, dict[Task, Verdict]] = {}
         """Why tasks were not placed."""
         self.tentative: dict[Task, TentativePlacement] = {}
-        """Where tasks stood before they were undone."""
+        """Where tasks were before they were undone."""
         self.without_domain: dict[Job, Job | SubJob] = {}
-        """Jobs that found no domain with enough capacity: the job itself, or its sub-group that found none."""
+        """Jobs without a domain with enough capacity: the job itself, or its first such sub-group."""
         self.had_room: dict[Job, int] = {}
         """How many tasks of a job were allocated at once in the last statement that allocated any and was undone."""
         self.uncommitted = Uncommitted()
@@ -164,18 +164,18 @@ class Attempts:
         return self._failed_roles.get(sub_job, set())
 
     def clear_failed_roles(self, sub_job: SubJob) -> None:
-        """Before another attempt: what tasks of a sub-group met no longer counts against their roles."""
+        """Before another attempt, clear the failed roles of a sub-group."""
         self._failed_roles.pop(sub_job, None)
 
     def forget_verdicts(self, job: Job) -> None:
-        """Before an attempt in another domain: forget why tasks of a job were not placed."""
+        """Before an attempt in another domain, forget why tasks of a job were not placed."""
         self.verdicts.pop(job, None)
         for sub_job in job.sub_jobs.values():
             self.clear_failed_roles(sub_job)
 
     @contextmanager
     def set_aside(self) -> Iterator[None]:
-        """Within this context nothing is known of earlier attempts; what it records is dropped at its end."""
+        """Within this context earlier results are hidden; results of the context are dropped at its end."""
         kept = self.verdicts, self.tentative, self.without_domain, self.had_room, self._failed_roles
         self.verdicts, self.tentative, self.without_domain = {}, {}, {}
         self.had_room, self._failed_roles = {}, {}

@@ -28,7 +28,7 @@ MAX_STEPS = 1000
 
 
 class NodeSizes:
-    """What nodes hold when they are empty, or beside some tasks."""
+    """What nodes hold when they are empty, or besides some tasks."""
 
     by_labels = False
     """Whether a shape fits only on nodes that its node selector and node affinity match."""
@@ -47,7 +47,7 @@ class NodeSizes:
         self._slots: WeakKeyDictionary[Shape, SlotCount] = WeakKeyDictionary()
 
     def total_slots(self, shape: Shape) -> int:
-        """How many tasks of a shape the nodes could hold if all nodes were empty; limits on pods are left out."""
+        """How many tasks of a shape empty nodes hold, without regard to limits on pods."""
         known = self._totals.get(shape)
         if known is None:
             selected = self._selected(shape)
@@ -61,7 +61,7 @@ class NodeSizes:
         return known
 
     def slots(self, shape: Shape) -> SlotCount:
-        """The same of a shape that must request something, node by node; this takes memory for each node."""
+        """The slots for a shape that requests resources, by node; this takes memory for each node."""
         known = self._slots.get(shape)
         if known is None:
             known = SlotCount(asked_amounts(shape), self._allocatable, self._selected(shape))
@@ -89,7 +89,7 @@ class NodeSizes:
         return len(kinds) > 1 and cannot_fit(kinds, self._allocatable)
 
     def _selected(self, shape: Shape) -> Bools | None:
-        """The nodes on which a shape may start, whatever their size; None if it may start on all."""
+        """The nodes on which a shape may start, whatever their size; None for all nodes."""
         if self.by_labels and selects_nodes(shape.spec):
             return matching_nodes(self._columns, shape.spec)
         return None
@@ -100,7 +100,7 @@ class NodeSizes:
         return self._allocatable
 
     def differs(self, earlier: NodeSizes | None) -> bool:
-        """Whether nodes have other sizes than earlier, or a shape that was asked about selects others of them."""
+        """Whether nodes have other sizes than earlier, or a known shape selects other nodes."""
         if earlier is None or not np.array_equal(self._allocatable, earlier._allocatable):
             return True
         if not self.by_labels:
@@ -115,13 +115,13 @@ class NodeSizes:
 
 
 class SelectedNodeSizes(NodeSizes):
-    """The same, if a shape fits only on nodes that it selects."""
+    """Sizes of nodes, where a shape fits only on nodes that it selects."""
 
     by_labels = True
 
 
 class OpenNodeSizes(SelectedNodeSizes):
-    """The same, without nodes that are cordoned or that have a taint which the shape does not tolerate."""
+    """Sizes of selected nodes that are neither cordoned nor have a taint which the shape does not tolerate."""
 
     def _selected(self, shape: Shape) -> Bools | None:
         selected = super()._selected(shape)
@@ -133,7 +133,7 @@ class OpenNodeSizes(SelectedNodeSizes):
 
 
 class Kind(NamedTuple):
-    """Equal pods: how many there are, what each of them requests, and the nodes that each could have for itself."""
+    """Equal pods: their number, the request of each, and the nodes that are large enough for one."""
 
     number: int
     request: Vector
@@ -141,10 +141,10 @@ class Kind(NamedTuple):
 
 
 def cannot_fit(kinds: Sequence[Kind], allocatable: Ints) -> bool:
-    """Whether nodes cannot hold all of these pods; False also if that would take too long to find out."""
+    """Whether nodes cannot hold all these pods; False if the search takes too long."""
     total = sum(kind.number for kind in kinds)
     if all(np.count_nonzero(kind.nodes) >= total for kind in kinds):
-        return False  # each pod has a node for itself
+        return False  # each pod can have its own node
     usable = np.flatnonzero(np.logical_or.reduce([kind.nodes for kind in kinds]))
     free = allocatable[:, usable]
     most = free.max(axis=1, initial=0)
@@ -155,11 +155,11 @@ def cannot_fit(kinds: Sequence[Kind], allocatable: Ints) -> bool:
     )
     if _fits_greedily(kinds, free.copy()):
         return False
-    return _Search(kinds, free.copy()).is_in_vain()
+    return _Search(kinds, free.copy()).finds_none()
 
 
 def _fits_greedily(kinds: Sequence[Kind], free: Ints) -> bool:
-    """Whether all pods fit if each kind in turn fills the first nodes; takes what they request from `free`."""
+    """Whether all pods fit if each kind in turn fills the first nodes; subtracts their requests from `free`."""
     for kind in kinds:
         slots = slots_of(kind.request, free) * kind.nodes
         before = np.cumsum(slots) - slots
@@ -172,7 +172,7 @@ def _fits_greedily(kinds: Sequence[Kind], free: Ints) -> bool:
 
 
 class _Search:
-    """Tries all ways to place pods one by one, nodes alike only once."""
+    """Tries all ways to place pods one by one, equal nodes only once."""
 
     def __init__(self, kinds: Sequence[Kind], free: Ints) -> None:
         self._pods = [kind for kind in kinds for _ in range(kind.number)]
@@ -180,8 +180,8 @@ class _Search:
         self._eligible = np.array([kind.nodes for kind in kinds])
         self._steps = 0
 
-    def is_in_vain(self) -> bool:
-        """Whether there is no way to place all pods."""
+    def finds_none(self) -> bool:
+        """Whether all ways were tried and none places all pods."""
         return not self._can_place(0) and self._steps <= MAX_STEPS
 
     def _can_place(self, place: int) -> bool:

@@ -1,4 +1,4 @@
-"""The order of jobs: heaps whose pop is first *now*, and the walk over queues and jobs (spec 02 0.2, 0.3)."""
+"""The order of queues and jobs, by keys that may change while they wait (spec 02 0.2, 0.3)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Key = tuple[Any, ...]
 
 
 class Heap(Generic[T]):
-    """Items by a key that may change while they wait; `rekey` those whose key may have changed before a pop.
+    """Items by a key that may change while they wait; before a pop, `rekey` those whose key may have changed.
 
-    An item whose key raises is left out: `guard(item)` records what was raised.
+    An item whose key raises is left out: `guard(item)` records the error.
     """
 
     def __init__(self, key: Callable[[T], Key], guard: Callable[[T], AbstractContextManager[None]]):
@@ -56,13 +56,13 @@ class Heap(Generic[T]):
             entries = [(self._key(item), serial, item) for item, serial in self._current.items()]
         except BaseException as error:
             take_attribution(error)
-            self.rekey(list(self._current))  # one by one, so that only the culprits are left out
+            self.rekey(list(self._current))  # one by one, so that only those that fail are left out
         else:
             self._entries = entries
             heapq.heapify(self._entries)
 
     def first(self) -> T | None:
-        """The item that `pop` would give, if there is one."""
+        """The item that `pop` would return, if there is one."""
         while self._entries and self._current.get(self._entries[0][2]) != self._entries[0][1]:
             heapq.heappop(self._entries)
         return self._entries[0][2] if self._entries else None
@@ -106,7 +106,7 @@ class JobsByQueue:
         return (-queue.priority, job is None or not needs.runs_short(job), *key)
 
     def restore(self, queue: Queue) -> None:
-        """Give a queue that was skipped its turns after all."""
+        """Let a queue that was skipped have its turns."""
         self._queues.push(queue)
 
     def turns(self, skip: Callable[[Queue], bool] | None = None) -> Iterator[tuple[Queue, Job]]:
@@ -147,7 +147,7 @@ class JobsByQueue:
                 yield waiting.pop()
 
     def _rekey(self) -> None:
-        """Bring what moves may have changed back into order."""
+        """Sort again what moves may have changed."""
         rules, touched = self._session.rules, self._session.cluster.touched
         if len(touched) > self._seen:
             moved = dict.fromkeys(touched[self._seen :])
@@ -164,7 +164,7 @@ class JobsByQueue:
             self._queues.rekey_all()
 
     def _branches_of(self, queues: Iterable[Queue]) -> dict[Queue, None]:
-        """These queues, and those that wait below the same topmost queues."""
+        """These queues, and waiting queues below the same topmost queues."""
         known = self._session.cluster.queues
         topmost = dict.fromkeys(_topmost(queue, known) for queue in queues)
         return dict.fromkeys(queue for top in topmost for queue in self._branches.get(top, ()))

@@ -1,7 +1,7 @@
 """What a cycle writes when it closes: phases and conditions of jobs, conditions of pods, events, queue status.
 
-Only jobs of which something may have changed are reported: those that changed, and those that were not settled when
-last reported. What an object shows already is not written again. (spec 01 4.2, 4.3, 11)
+Only jobs that may have changed are reported: those that changed, and those that were not settled when last reported.
+A status or condition that an object has already is not written again. (spec 01 4.2, 4.3, 11)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def reportable(session: Session) -> list[Job]:
-    """Jobs of which something may have changed; of those that were not tried only if a plugin has news of them."""
+    """Jobs that may have changed; those that were not tried only if a plugin has something new to report."""
     cluster = session.cluster
     if session.changed.everything:
         candidates = dict.fromkeys(cluster.jobs.values())
@@ -62,7 +62,7 @@ def report_outcome(session: Session, diagnoses: Diagnoses, totals: QueueTotals) 
 
 
 def settle_outcome(session: Session) -> None:
-    """Decide phases of jobs and nominated nodes of tasks, which rules read, and no words: nobody would read them."""
+    """Decide phases of jobs and nominated nodes of tasks, which rules read, without conditions and events."""
     for job in reportable(session):
         phase = _phase(job, _is_unschedulable(session, job))
         if phase != job.phase:
@@ -75,7 +75,7 @@ def settle_outcome(session: Session) -> None:
 
 
 def _note_settled(session: Session, job: Job, phase: str) -> None:
-    """Note whether a job has to be reported again though nothing about it changes."""
+    """Note whether a job must be reported again even if it does not change."""
     cluster = session.cluster
     if job.enough_ready and job not in cluster.backlog and phase != names.GROUP_PENDING:
         cluster.unsettled.pop(job, None)
@@ -88,10 +88,10 @@ def _note_settled(session: Session, job: Job, phase: str) -> None:
 
 
 def _report_job(session: Session, diagnoses: Diagnoses, job: Job) -> str:
-    """Report a job and its pods; gives its phase."""
+    """Report a job and its pods; return its phase."""
     phase = _phase(job, _is_unschedulable(session, job))
     if job.native is not None and not job.tasks:
-        return phase  # none of its pods are ours: it may be for another scheduler
+        return phase  # it has no pods of this scheduler and may be for another one
     _report_ignored(session, job)
     messages = JobMessages(diagnoses, job)
     written = _report_status(session, job, phase, messages)
@@ -106,7 +106,7 @@ def _report_job(session: Session, diagnoses: Diagnoses, job: Job) -> str:
 
 
 def _report_ignored(session: Session, job: Job) -> None:
-    """Tell what a job and its tasks ask for without effect: once, as an event that says nothing new is not repeated."""
+    """Report requests of a job and its tasks without effect; an unchanged event is not repeated."""
     if texts := ignored(session, job):
         text = truncated("; ".join(texts), MAX_BYTES)
         session.record_event(job, "ignored", names.WARNING, names.EVENT_FIELD_IGNORED, text)
@@ -115,7 +115,7 @@ def _report_ignored(session: Session, job: Job) -> None:
 def _report_waiting(session: Session, job: Job, messages: JobMessages) -> None:
     """Events about a job that has not started, on its PodGroup and on the object that owns it."""
     if messages.cause is None and (job.enough_ready or not job.tasks):
-        # it waits for nothing but its binds (spec 05 9.3, 18.6), or its controller makes its pods now
+        # it waits only for its binds (spec 05 9.3, 18.6), or its controller creates its pods now
         session.reports.forget_events(job, names.EVENT_UNSCHEDULABLE)
         return
     text, sentence = messages.group, messages.sentence
@@ -125,7 +125,7 @@ def _report_waiting(session: Session, job: Job, messages: JobMessages) -> None:
 
 
 def _report_status(session: Session, job: Job, phase: str, messages: JobMessages) -> bool:
-    """Write phase, counts and conditions if any differ from what stands there."""
+    """Write phase, counts and conditions if any differ from those of the object."""
     if phase != job.phase:
         session.journal.deferred.phases[job] = phase
     if job.native is not None:
@@ -137,24 +137,24 @@ def _report_status(session: Session, job: Job, phase: str, messages: JobMessages
     if unschedulable is not None and not unschedulable.message:
         status_and_reason = (unschedulable.status, unschedulable.reason)
         fresh[names.CONDITION_UNSCHEDULABLE] = Condition(*status_and_reason, messages.group)
-    elif _is_let_in_without_pods(job, phase):
+    elif _is_admitted_without_pods(job, phase):
         fresh[names.CONDITION_UNSCHEDULABLE] = Condition("False", names.LET_IN, names.PODS_TO_COME)
     if status == job.written and all(
         job.conditions.get(type) == condition for type, condition in fresh.items()
     ):
         return False
     session.journal.deferred.write(job, "written", status)
-    stands = dict(job.conditions)
-    if names.CONDITION_SCHEDULED in fresh:  # what is overtaken may never have been written
-        stands.pop(names.CONDITION_UNSCHEDULABLE, None)
-    session.journal.deferred.write(job, "conditions", {**stands, **fresh})
-    conditions = tuple(GroupCondition(type, *condition, session.id) for type, condition in fresh.items())
-    session.journal.decisions.append(PodGroupStatus(job.namespace, job.name, *status, conditions))
+    conditions = dict(job.conditions)
+    if names.CONDITION_SCHEDULED in fresh:  # the earlier condition may never have been written
+        conditions.pop(names.CONDITION_UNSCHEDULABLE, None)
+    session.journal.deferred.write(job, "conditions", {**conditions, **fresh})
+    written = tuple(GroupCondition(type, *condition, session.id) for type, condition in fresh.items())
+    session.journal.decisions.append(PodGroupStatus(job.namespace, job.name, *status, written))
     return True
 
 
-def _is_let_in_without_pods(job: Job, phase: str) -> bool:
-    """Whether the reason why it was not let in still stands there while its controller makes its pods."""
+def _is_admitted_without_pods(job: Job, phase: str) -> bool:
+    """Whether the condition still has the reason against admission while the controller creates the pods."""
     if job.tasks or phase != names.GROUP_INQUEUE:
         return False
     known = job.conditions.get(names.CONDITION_UNSCHEDULABLE)
@@ -162,7 +162,7 @@ def _is_let_in_without_pods(job: Job, phase: str) -> bool:
 
 
 def _is_unschedulable(session: Session, job: Job) -> bool:
-    """Whether plugins say so in this cycle; of a job that did not change and has only news to be told, as before."""
+    """Whether plugins report it in this cycle; for an unchanged job with something new to report, as before."""
     if job in session.reports.news and job not in session.reports.conditions:
         return job.phase == names.GROUP_UNKNOWN
     return names.CONDITION_UNSCHEDULABLE in session.reports.conditions.get(job, ())
@@ -179,13 +179,13 @@ def _phase(job: Job, unschedulable: bool) -> str:
         return names.GROUP_COMPLETED if scheduled == completed else names.GROUP_RUNNING
     if job.phase == names.GROUP_COMPLETED and len(job.tasks) == completed:
         return names.GROUP_COMPLETED  # finished pods that are deleted are not created again
-    # Of a gang that was moved as a whole all pods may be gone for a while: it keeps its place, as it keeps its room.
-    let_in = job.phase == names.GROUP_INQUEUE or job.native is not None or bool(job.reserved)
-    return names.GROUP_INQUEUE if let_in else names.GROUP_PENDING
+    # A gang that was moved as a whole has no pods for a while: it stays admitted, as its capacity stays reserved.
+    admitted = job.phase == names.GROUP_INQUEUE or job.native is not None or bool(job.reserved)
+    return names.GROUP_INQUEUE if admitted else names.GROUP_PENDING
 
 
 def _report_native(session: Session, job: Job, messages: JobMessages) -> bool:
-    """Of a native group one condition is written, as Kubernetes does: once it was scheduled, that stands."""
+    """Write the one condition of a native group, as Kubernetes does; once true, it stays true."""
     known = job.conditions.get(names.CONDITION_GROUP_SCHEDULED)
     if job.ready_count - job.counts[Status.ALLOCATED] >= job.minimum:
         written = NativeGroupCondition(job.namespace, job.name, "True", names.GROUP_SCHEDULED, "")
@@ -203,7 +203,7 @@ def _report_native(session: Session, job: Job, messages: JobMessages) -> bool:
 
 
 def _report_invisible(session: Session, diagnoses: Diagnoses) -> None:
-    """Tell PodGroups and pods that no cycle sees that the PodGroup or its queue is missing."""
+    """Report to PodGroups and pods without a PodGroup or a queue that it is missing."""
     changed, jobs = session.changed, session.cluster.jobs
     candidates = jobs.values() if changed.everything else changed.jobs
     for job in sorted((job for job in candidates if not job.visible), key=lambda job: job.id):
@@ -228,7 +228,7 @@ def scheduled_count(job: Job) -> int:
 
 
 def _report_pods(session: Session, job: Job, messages: JobMessages) -> None:
-    """Conditions and events of the pods that wait and show something else."""
+    """Conditions and events of waiting pods that have another condition."""
     changed = {
         task: condition
         for status in WAITING
@@ -240,31 +240,31 @@ def _report_pods(session: Session, job: Job, messages: JobMessages) -> None:
 
 
 def wait_condition(session: Session, task: Task, messages: JobMessages) -> WaitCondition:
-    """Why a task waits: by its last tentative placement if there was one, else by its status.
+    """Why a task waits: by its last tentative placement, if any, or else by its status.
 
-    The reason is always `Unschedulable`: autoscalers read no other. (spec 01 4.3)
+    The reason is always `Unschedulable`, the only one that autoscalers read. (spec 01 4.3)
     """
     tentative = session.attempts.tentative.get(task)
     if tentative is None and task.node is None:
         return messages.waiting(task)
     status, node = (tentative.status, tentative.node) if tentative else (task.status, task.node)
     if status is Status.ALLOCATED and node is not None:
-        return WaitCondition(names.UNSCHEDULABLE, messages.with_room(task))
+        return WaitCondition(names.UNSCHEDULABLE, messages.with_capacity(task))
     if status is Status.PIPELINED and node is not None:
-        text = messages.with_room_to_come(task)
+        text = messages.with_capacity_to_come(task)
         return WaitCondition(names.UNSCHEDULABLE, text, _nominated_node(session, task))
     return messages.waiting(task)
 
 
 def _nominated_node(session: Session, task: Task) -> str:
-    """The node where room is being made for a task; empty if there is none."""
+    """The node that is being freed for a task; empty if there is none."""
     tentative = session.attempts.tentative.get(task)
     status, node = (tentative.status, tentative.node) if tentative else (task.status, task.node)
     if status is not Status.PIPELINED or node is None:
         return ""
     nominated = tentative.nominated if tentative else session.journal.is_nominated(task)
     if tentative and session.topology.confines(task):
-        nominated = False  # trials in several domains were taken back, and each has left some task a node
+        nominated = False  # trials in several domains were undone, and each may have left a node
     return node.name if nominated else ""
 
 
@@ -281,7 +281,7 @@ def _is_shown(task: Task, condition: WaitCondition) -> bool:
 
 
 def _report_pod(session: Session, task: Task, condition: WaitCondition) -> None:
-    """Write the condition of a pod, and an event if the message is new too."""
+    """Write the condition of a pod, and an event if the message is new."""
     known = task.condition
     session.journal.deferred.write(task, "condition", Condition("False", condition.reason, condition.message))
     if condition.nominated:
@@ -298,19 +298,19 @@ def _report_pod(session: Session, task: Task, condition: WaitCondition) -> None:
 
 
 class QueueTotals:
-    """What each queue has allocated with its descendants, kept up by the queues of jobs that changed."""
+    """What each queue and its descendants have allocated, updated for the queues of changed jobs."""
 
     def __init__(self) -> None:
         self._counted: dict[Queue, tuple[Amounts, list[Queue]]] = {}
-        """What was counted of each queue that holds anything, and in which totals."""
+        """The counted amounts of each queue with any, and the queues whose totals include them."""
         self._totals: dict[Queue, Amounts] = {}
         self._parents: dict[Queue, str | None] = {}
         """The parent of each queue that exists."""
         self.had_more: dict[Queue, None] = {}
-        """The queues that were last reported to have other amounts than these, or more."""
+        """The queues that were last reported with corrections or devices."""
 
     def update(self, session: Session) -> dict[Queue, Amounts]:
-        """The totals of queues of which something may have changed."""
+        """The totals of queues that may have changed."""
         cluster, changed = session.cluster, session.changed
         jobs = {**changed.jobs, **cluster.dirty.jobs}
         own = {job.queue: None for job in jobs if job.queue is not None}
@@ -325,11 +325,11 @@ class QueueTotals:
         return {queue: self.of(queue) for queue in affected if queue.exists}
 
     def of(self, queue: Queue) -> Amounts:
-        """What a queue has allocated with its descendants; never change it."""
+        """What a queue and its descendants have allocated; read-only."""
         return self._totals.get(queue, {})
 
     def _recount(self, queue: Queue, queues: dict[str, Queue]) -> list[Queue]:
-        """Count anew what a queue has itself; the queues with a total of which it is a part."""
+        """Count the amounts of a queue again; return the queues whose totals include them."""
         counted = self._counted.pop(queue, None)
         before, path = counted if counted is not None else ({}, lineage(queue, queues))
         after = dict(queue.allocated) if queue.exists else {}
@@ -346,7 +346,7 @@ def _parent(queue: Queue) -> str | None:
 
 
 def _report_queues(session: Session, totals: QueueTotals) -> None:
-    """What each queue has allocated, its descendants included."""
+    """Report what each queue and its descendants have allocated."""
     cluster = session.cluster
     known = totals.update(session)
     corrections, devices = cluster.cards.queue_corrections, _allocated_devices(session)
@@ -369,7 +369,7 @@ def _report_queues(session: Session, totals: QueueTotals) -> None:
 
 
 def _allocated_devices(session: Session) -> dict[Queue, dict[str, int]]:
-    """What the claims of each queue ask for by device class, its descendants included."""
+    """What the claims of each queue and its descendants request, by device class."""
     totals: dict[Queue, dict[str, int]] = {}
     for queue, usage in session.cluster.devices.allocated.items():
         for member in lineage(queue, session.cluster.queues):
@@ -379,11 +379,11 @@ def _allocated_devices(session: Session) -> dict[Queue, dict[str, int]]:
     return totals
 
 
-# -- why a job and its tasks wait, as conditions and events of PodGroup, pods and owner have it
+# -- why a job and its tasks wait, as texts of conditions and events
 
 
 class WaitCondition(NamedTuple):
-    """Why a task waits at the end of a cycle, as the condition of its pod has it."""
+    """The condition of a pod that waits at the end of a cycle."""
 
     reason: str
     message: str
@@ -391,7 +391,7 @@ class WaitCondition(NamedTuple):
 
 
 class JobMessages:
-    """The messages about one job, each made once."""
+    """The messages about one job; each is made once."""
 
     def __init__(self, diagnoses: Diagnoses, job: Job):
         self.cause = diagnoses.of(job)
@@ -414,7 +414,7 @@ class JobMessages:
         return self._group
 
     def waiting(self, task: Task) -> WaitCondition:
-        """Of a task without room; tasks with the same verdict share it."""
+        """The condition of a task without capacity; tasks with the same verdict share it."""
         key = id(self._verdicts.get(task))
         condition = self._waiting.get(key)
         if condition is None:
@@ -423,12 +423,12 @@ class JobMessages:
             condition = self._waiting[key] = WaitCondition(names.UNSCHEDULABLE, message)
         return condition
 
-    def with_room(self, task: Task) -> str:
-        """Of a task that had room when it was last tried; it is not given hope behind a gate where room is no help."""
+    def with_capacity(self, task: Task) -> str:
+        """The message for a task that had capacity when it was last tried, unless its gate is about something else."""
         return self._promised(task, names.ONCE_MIN_AVAILABLE, ("topology", "nodes", "gang", "pipeline"))
 
-    def with_room_to_come(self, task: Task) -> str:
-        """Of a task that would have room once others have left: said only where that is all it waits for."""
+    def with_capacity_to_come(self, task: Task) -> str:
+        """The message for a task that waits only until other pods have left."""
         return self._promised(task, names.ONCE_RELEASED, ("pipeline",))
 
     def _promised(self, task: Task, volcano: str, gates: tuple[Gate, ...]) -> str:

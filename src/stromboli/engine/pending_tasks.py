@@ -23,7 +23,7 @@ class PendingTasks:
         self._session = session
         self._tasks: dict[SubJob, list[Task]] = {}
         self._required = required
-        """Sub-jobs that the job could not start without to begin with: they stay the first throughout."""
+        """Sub-jobs without which the job could not start at the outset: they always come first."""
         self._order: list[tuple[tuple[Any, ...], SubJob]] = []
         for sub_job in sorted(tasks, key=self._key):
             self.push(sub_job, tasks[sub_job])
@@ -32,12 +32,12 @@ class PendingTasks:
         return any(self._tasks.values())
 
     def copy(self) -> PendingTasks:
-        """The same tasks, for an attempt that may come to nothing."""
+        """The same tasks, for an attempt that may fail."""
         tasks = {sub_job: list(tasks) for sub_job, tasks in self._tasks.items()}
         return PendingTasks(self._session, tasks, self._required)
 
     def become(self, other: PendingTasks) -> None:
-        """Hold what an attempt left."""
+        """Take over what an attempt left."""
         self._tasks, self._order = other._tasks, other._order
 
     def items(self) -> Iterable[tuple[SubJob, list[Task]]]:
@@ -49,7 +49,7 @@ class PendingTasks:
         return sub_job, self._tasks.pop(sub_job)
 
     def push(self, sub_job: SubJob, tasks: list[Task]) -> None:
-        """Let a sub-job wait (again) for its turn."""
+        """Add a sub-job, or add it again, to wait for its turn."""
         self._tasks[sub_job] = tasks
         heapq.heappush(self._order, (self._key(sub_job), sub_job))
 
@@ -58,7 +58,7 @@ class PendingTasks:
 
 
 def pending_tasks(session: Session, job: Job) -> PendingTasks:
-    """What there is to place for a job: pending tasks that ask for something and are held at no foreign gate."""
+    """The pending tasks of a job that request resources and have no scheduling gates of other components."""
     by_group: dict[SubJob, list[Task]] = {}
     for task in job.by_status[Status.PENDING]:
         if task.sub_job is not None and not task.best_effort and not _foreign_gate(task):
@@ -73,7 +73,7 @@ def _foreign_gate(task: Task) -> bool:
 
 
 def _required(session: Session, job: Job) -> set[SubJob]:
-    """The sub-jobs it takes to have as many of each policy ready as the policy asks for."""
+    """The sub-jobs that must become ready so that each policy has as many as it requires."""
     required: set[SubJob] = set()
     for policy in job.policies:
         mine = sorted(job.sub_jobs_of(policy), key=session.sub_job_key)
@@ -84,7 +84,7 @@ def _required(session: Session, job: Job) -> set[SubJob]:
 
 
 def worth_going_on(session: Session, sub_job: SubJob) -> bool:
-    """Whether other tasks may still make the job start after one found no node (spec 01 3.3)."""
+    """Whether the job may still start after one task found no node (spec 01 3.3)."""
     job = sub_job.job
     if job.minimum == len(job.tasks) or sub_job.minimum >= len(sub_job.tasks):
         return False

@@ -1,4 +1,4 @@
-"""What a plugin raised: the plugin, the extension point and the error; and the guard that confines it to some jobs."""
+"""Failures of plugins: the plugin, the extension point and the error; and the guard that confines them to jobs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
 
-LONGEST = 500
+MAX_ERROR = 500
+"""Characters of an error."""
 MAX_JOBS = 3
 """Jobs that a line of the log names; the others are counted."""
 UNREPORTED = "outcome"
-"""The point of a failure to say what became of a job."""
+"""The point of a failure while the outcome of a job is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error, with the plugin and the extension point that were asked, if any were."""
+    """An error, with the plugin and the extension point that were called, if any."""
 
     plugin: str
     point: str
@@ -35,9 +36,9 @@ class Failure:
     kind: str = ""
     """The type of the error."""
     cause: BaseException | None = field(default=None, compare=False, repr=False)
-    """What was raised, with its traceback."""
+    """The exception, with its traceback."""
     jobs: str = field(default="", compare=False, repr=False)
-    """The jobs over which it was raised, for the log."""
+    """The jobs for which it was raised, for the log."""
 
     @property
     def message(self) -> str:
@@ -45,13 +46,13 @@ class Failure:
 
     @property
     def summary(self) -> str:
-        """Without the text of the error, which may be another one each time, unless a part of it is always the same."""
+        """The message without the text of the error, which may differ each time, except its constant part."""
         steady = f": {self.cause.summary}" if isinstance(self.cause, BadAnswer) else ""
         return f"{self._where}: {self.kind}{steady}"
 
     @property
     def why(self) -> Why:
-        """The same for the user of a job."""
+        """The failure as the user of a job reads it."""
         return Why(self.message, self.remedy, "PluginFailed", self.summary, self._where)
 
     @property
@@ -70,46 +71,46 @@ class Failure:
 
 
 class CycleLost(Exception):
-    """A failure that costs the cycle, never the state."""
+    """A failure that loses the cycle; the state is restored."""
 
     def __init__(self, failure: Failure):
         super().__init__(failure.message)
         self.failure = failure
         self.jobs: tuple[Job, ...] = ()
-        """The jobs that were worked on, if any were."""
+        """The jobs that were being processed."""
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The failure of the plugin that was asked when the error came up, if any was."""
+    """The failure of the plugin that was called when the error was raised, if any."""
     plugin, point = take_attribution(error)
     raised = error.__cause__ if isinstance(error, PluginExit) and error.__cause__ else error
     text = error_text(raised)
-    shortened = text if len(text) <= LONGEST else text[:LONGEST] + "..."
+    shortened = text if len(text) <= MAX_ERROR else text[:MAX_ERROR] + "..."
     return Failure(plugin, point, shortened, type(raised).__name__, error)
 
 
 def over(jobs: Sequence[Job], failure: Failure) -> Failure:
-    """The same failure, with the jobs over which it came up."""
+    """The failure, with the jobs for which it was raised."""
     more = f" and {len(jobs) - MAX_JOBS} more" if len(jobs) > MAX_JOBS else ""
     listed = ", ".join(job.key for job in jobs[:MAX_JOBS])
     return replace(failure, jobs=f"job {listed}{more}") if jobs else failure
 
 
 def exclude(session: Session, jobs: Sequence[Job], failure: Failure) -> None:
-    """Place none of these jobs in this session, as a plugin failed over them."""
+    """Leave these jobs out of the session because a plugin failed for them."""
     session.failures.append(over(jobs, failure))
     for job in jobs:
         _report(session, job, failure)
 
 
 def exclude_failed_before(session: Session, job: Job, failure: Failure) -> None:
-    """Place no task of a job, whatever an action tries, as a plugin failed over it in an earlier cycle."""
+    """Place no task of a job, whatever an action tries, because a plugin failed for it in an earlier cycle."""
     session.reports.failed[job] = failure
     _report(session, job, failure)
 
 
 def _report(session: Session, job: Job, failure: Failure) -> None:
-    """Report to the user of a job what failed over it."""
+    """Report to the user of a job what failed for it."""
     session.leave_out(job, failure.why)
     for task in job.by_status[Status.PENDING]:
         session.attempts.verdicts.setdefault(job, {})[task] = Verdict(why=failure.why)
@@ -117,7 +118,7 @@ def _report(session: Session, job: Job, failure: Failure) -> None:
 
 
 class ReportGuard:
-    """Records what is raised while the outcome of a job is reported, which must not cost the cycle."""
+    """Records errors while the outcome of a job is reported, which must not lose the cycle."""
 
     __slots__ = ("_session",)
 
@@ -137,7 +138,7 @@ class ReportGuard:
 
 
 class FailureGuard:
-    """Leaves jobs out of the cycle if a plugin raises while they are worked on."""
+    """Leaves jobs out of the cycle if a plugin raises while they are processed."""
 
     __slots__ = ("_jobs", "_session")
 

@@ -1,6 +1,6 @@
-"""The gate of a queue, as far as plugins that limit queues have it in common (spec 03 6.1).
+"""The admission to a queue, as far as plugins that limit queues share it (spec 03 6.1).
 
-Against a queue's limit counts what its tasks hold, and what is promised to jobs that were admitted.
+The resources of its tasks, and those reserved for admitted jobs, count against the limits of a queue.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
 
 _TOLERANCE = 1e-9
-"""Which part of the cluster is too small to count as a change."""
+"""The part of the cluster below which a change does not count."""
 
 
 class AdmittedJobs:
-    """Which jobs a plugin that sums up reservations looks at again when a session opens, and what jobs are owed."""
+    """The jobs that a plugin with sums of reservations checks again in a session, and what is reserved for jobs."""
 
     def __init__(self) -> None:
         self._admitted: dict[Job, None] = {}
@@ -49,9 +49,9 @@ class AdmittedJobs:
         self._tree_version = -1
         self._barred_nodes: Mapping[str, Taints] = {}
         self._kept_apart: dict[Job, None] = {}
-        """Jobs with anti-affinity, to be looked at again when nodes change."""
+        """Jobs with anti-affinity, which are checked again when nodes change."""
         self._found_apart: dict[Job, None] = {}
-        """Those that were found in the last session."""
+        """Such jobs that the last session found."""
         self._reserves_minimum = False
         self._owed: dict[tuple[Queue | None, int | None], Amounts] = {}
         """What is reserved for jobs with minResources and for running jobs, by queue and priority; with None as queue,
@@ -62,10 +62,10 @@ class AdmittedJobs:
         """How many jobs of each priority are owed something."""
 
     def opening(self, needs: JobNeeds, dirty: Dirty) -> Iterable[Job]:
-        """Return the jobs to look at: those that changed or were admitted.
+        """Return the jobs to check: those that changed or were admitted.
 
-        If nodes or HyperNodes changed, also those with pending pods or without all that they need: others than before
-        may be hopeless.
+        If nodes or HyperNodes changed, also jobs with pending pods or without all their minimum resources: other jobs
+        than before may be hopeless.
         """
         self._reserves_minimum = needs.reserves_minimum
         self._kept_apart |= self._found_apart
@@ -108,7 +108,7 @@ class AdmittedJobs:
         return any(amounts.get(dim, 0) > 0 for dim in short for amounts in owed)
 
     def yielded_to(self, job: Job, queue: Queue | None = None) -> Amounts:
-        """What is reserved for jobs (of a queue) and does not keep a job out, as these have lower priority.
+        """What is reserved for jobs (of a queue) of lower priority, which does not keep the job out.
 
         What is reserved for new jobs without minResources, which the gate hardly limits, keeps out only their like.
         """
@@ -120,7 +120,7 @@ class AdmittedJobs:
         return total_of(self._owed.get((queue, priority), {}) for priority in below)
 
     def _owe(self, job: Job, amounts: Amounts) -> None:
-        """Replace what a job is owed."""
+        """Replace what is reserved for a job."""
         if job in self._parts:
             self._count(*self._parts.pop(job), -1)
         if amounts:
@@ -146,9 +146,9 @@ def _is_short(job: Job) -> bool:
 
 
 class InqueueResources:
-    """Per queue, what its jobs were promised beyond what they have, less what they have beyond their minimum.
+    """Per queue, what is reserved for its jobs beyond what they hold, less what they hold beyond their minimum.
 
-    Kept job by job, so that a session looks only at jobs that changed.
+    It is kept by job, so that a session checks only changed jobs.
     """
 
     __slots__ = ("_below_minimum", "_by_job", "_by_queue", "_hopeless", "_jobs", "_needs")
@@ -162,7 +162,7 @@ class InqueueResources:
         self._needs: JobNeeds
 
     def opening(self, needs: JobNeeds, dirty: Dirty) -> None:
-        """Look at the jobs that changed, and at those that were admitted."""
+        """Check the jobs that changed or were admitted."""
         self._needs = needs
         if dirty.everything:
             self._by_job, self._by_queue, self._hopeless, self._below_minimum = {}, {}, {}, {}
@@ -177,27 +177,27 @@ class InqueueResources:
                 self._pledge(job, minus(needs.reserved(job), needs.elastic(job)))
 
     def of(self, queue: Queue) -> Amounts:
-        """What counts against a queue besides what it holds; below zero where jobs have more than their minimum."""
+        """What counts against a queue besides what it holds; negative where jobs hold more than their minimum."""
         return self._by_queue.get(queue, _NOTHING)
 
     def beside(self, job: Job, queue: Queue) -> Amounts:
-        """What counts against a queue for a job at its gate."""
+        """What counts against a queue when it decides on the admission of a job."""
         inqueue, yielded = self.of(queue), self._jobs.yielded_to(job, queue)
         return minus(inqueue, yielded) if yielded else inqueue
 
     def demand(self, queue: Queue) -> Amounts:
-        """What the jobs of a queue hold and could still use, without what hopeless jobs request."""
+        """What the jobs of a queue hold and could still use, without the requests of hopeless jobs."""
         wanted = plus(plus(queue.allocated, queue.pending), queue.expected)
         for job in self._hopeless.get(queue, ()):
             shift(wanted, job.pending, -1)
         return wanted
 
     def has_gangs_below_minimum(self, queue: Queue) -> bool:
-        """Whether gangs of a queue are to get pods back that they lost."""
+        """Whether gangs of a queue lost pods that will be replaced."""
         return any(job.below_minimum for job in self._below_minimum.get(queue, ()))
 
     def admit(self, job: Job) -> Amounts:
-        """A job is admitted now; gives what that adds to its queue."""
+        """Count a job that is admitted now; return what that adds to its queue."""
         promised = self._needs.reserved_on_admission(job)
         if promised:
             self._pledge(job, plus(self._forget(job), promised))
@@ -205,7 +205,7 @@ class InqueueResources:
         return promised
 
     def holds_back(self, job: Job, queue: Queue | None, short: list[int]) -> bool:
-        """Whether the gate of a queue refuses a job for want of these resources."""
+        """Whether the queue does not admit a job because these resources are short."""
         return self._jobs.holds_back(job, short, queue)
 
     def _pledge(self, job: Job, pledge: Amounts) -> None:
@@ -214,7 +214,7 @@ class InqueueResources:
             self._add(job.queue, pledge)
 
     def _forget(self, job: Job) -> Amounts:
-        """Take a job's part off the sum of the queue that it was in; gives that part."""
+        """Subtract the part of a job from the sum of its queue; return that part."""
         if job not in self._by_job:
             return {}
         queue, pledge = self._by_job.pop(job)
@@ -236,10 +236,10 @@ _NOTHING: Amounts = {}
 
 
 def ceiling(queue: Queue, unpromised: Amounts) -> Amounts:
-    """What a queue could have at most: all that is not guaranteed to others, and no more than its own limit."""
+    """The most that a queue could have: all that is not guaranteed to others, and no more than its own limit."""
     most = plus(unpromised, queue.guarantee)
     for dim in queue.guarantee:
-        most.setdefault(dim, 0)  # a guarantee of zero is named all the same, and so is the limit
+        most.setdefault(dim, 0)  # a guarantee of zero is a limit too
     if not queue.capability:
         return most
     limit = dict(queue.capability)
@@ -249,12 +249,12 @@ def ceiling(queue: Queue, unpromised: Amounts) -> Amounts:
 
 
 def own_capability(queue: Queue) -> Amounts:
-    """What `spec.capability` limits: zero cpu or memory is no limit."""
+    """The limits of `spec.capability`; zero cpu or memory is no limit."""
     return {dim: most for dim, most in queue.capability.items() if most > 0 or dim not in (CPU, MEMORY)}
 
 
 def capabilities(queue: Queue, rules: Rules, queues: dict[str, Queue]) -> list[Amounts]:
-    """What a queue may hold at most by its capability, and by those of the queues above it, where they are enforced."""
+    """The capability of a queue, and those of its ancestors, where plugins enforce them."""
     if rules.limits_queue_trees:
         return [own_capability(each) for each in lineage(queue, queues)]
     return [own_capability(queue)] if rules.limits_queues else []
@@ -267,7 +267,7 @@ def own_limits(session: Session, queue: Queue) -> dict[str, Amounts]:
 
 
 def deserved_share(queue: Queue, limits: dict[str, Amounts]) -> Amounts:
-    """What a queue deserves: its share where a plugin divides the cluster, else what its spec says."""
+    """The deserved share of a queue: that of a plugin which divides the cluster, or else `spec.deserved`."""
     return limits.get(DESERVED, queue.deserved)
 
 
@@ -278,7 +278,7 @@ class ShareUse(NamedTuple):
     deserved: Vector
 
     def excess_of(self, dim: int, amount: float, beside: float) -> float:
-        """How much of an amount is above the share, beside what the queue holds otherwise."""
+        """How much of an amount is above the share if the queue holds `beside` too."""
         share = self.deserved.get(dim, 0)
         return max(beside + amount - share, 0) - max(beside - share, 0)
 
@@ -289,10 +289,10 @@ def comes_closer(
     losers: Sequence[tuple[Vector, Sequence[ShareUse]]],
     total: Vector,
 ) -> bool:
-    """Whether a reclaim reduces what queues hold above their shares; of each resource, as a part of the cluster.
+    """Whether a reclaim reduces what queues hold above their shares, as a part of the cluster for each resource.
 
-    Counts what passed from the losers to the taker: not what the taker found free, nor what is free afterwards. A
-    resource of which none of them deserves anything does not count.
+    Only what passed from the losers to the taker counts, not what was free before or afterwards. A resource of which
+    none of the queues deserves anything does not count.
     """
     change = 0.0
     uses = [*taker, *(use for _, shares in losers for use in shares)]
@@ -312,9 +312,9 @@ def comes_closer(
 def refuse_for_quota(
     session: Session, job: Job, plugin: str, limits: Mapping[Queue, Amounts], missing: list[int]
 ) -> None:
-    """Do not let a job in because a queue may have too little of some resources.
+    """Do not admit a job because a queue may have too little of some resources.
 
-    `limits`: what that queue may have at most, and then, where queues form a tree, what those above it may have.
+    `limits`: the most that the queue may have and, where queues form a tree, the most that its ancestors may have.
     """
     dims, least = session.cluster.dims, session.needs.least(job) or {}
     queue, most = next(iter(limits.items()))
@@ -327,14 +327,14 @@ def refuse_for_quota(
 
 
 def too_little_quota(resources: Sequence[str], remedy: str) -> Why:
-    """A queue may have too little of these resources to admit a job."""
+    """Why a queue does not admit a job: it may have too little of these resources."""
     listed = ", ".join(names.INSUFFICIENT_IN_QUEUE.format(resource=name) for name in resources)
     text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
     return Why(text, remedy, "QueueQuotaInsufficient", title=names.QUEUE_QUOTA_TITLE)
 
 
 def _limits_to_raise(dims: Dimensions, limits: Mapping[Queue, Amounts], missing: list[int]) -> list[str]:
-    """What would raise the first limit: the nearest capability that bounds it, or else more nodes."""
+    """Remedies that raise the first limit: the nearest capability that bounds it, or else more nodes."""
     least_most = next(iter(limits.values()))
     for queue, most in limits.items():
         own = own_capability(queue)

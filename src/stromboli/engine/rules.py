@@ -1,4 +1,4 @@
-"""The questions a session asks, each answered by all plugins that take part, combined as its point declares."""
+"""Each extension point as one function: the combined answer of all plugins that take part."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Rules:
                 for tier in self._plugins_at(POINTS["job_enqueueable"])
             ]
         )
-        """As job_enqueueable, without those who only object that the cluster is full."""
+        """As job_enqueueable, without plugins that refuse jobs only because the cluster is full."""
         self.enqueueable_beside_limits: Callable[[Job], bool] = vote(
             [
                 [
@@ -134,8 +134,8 @@ class Rules:
             setattr(self, name, self._asked[name])
         self._voters = {point: self._plugins_at(POINTS[point]) for point in VICTIM_POINTS}
         self._counting = (
-            self._who_counts("job_ready", "job_pipelined"),
-            self._who_counts("sub_job_ready", "sub_job_pipelined"),
+            self._counting_plugins("job_ready", "job_pipelined"),
+            self._counting_plugins("sub_job_ready", "sub_job_pipelined"),
         )
         ordering = [plugin for tier in self._plugins_at(POINTS["job_order"]) for plugin in tier]
         self.orders_jobs_by_priority = any(plugin.orders_jobs_by_priority for plugin in ordering)
@@ -160,13 +160,13 @@ class Rules:
     def votes(
         self, point: str, beneficiary: Any, candidates: list[Task]
     ) -> list[tuple[Plugin, list[Task] | None]]:
-        """What each plugin of the first tier that votes at a victim point says, one by one."""
+        """The vote of each plugin of the first tier that votes at a victim point."""
         plugins = next(iter(self._voters[point]), [])
         methods = [getattr(plugin, point) for plugin in plugins]
         return list(zip(plugins, answers(methods, (beneficiary, candidates)), strict=True))
 
     def agreed_by_all(self, point: str, beneficiary: Any, candidates: list[Task]) -> Choice:
-        """The candidates that every plugin allows which votes at a victim point, whatever its tier."""
+        """The candidates that all plugins allow that vote at a victim point, in all tiers."""
         chosen, voters = candidates, []
         for plugins in self._voters[point]:
             methods = [getattr(plugin, point) for plugin in plugins]
@@ -178,11 +178,11 @@ class Rules:
         return Choice(chosen, ALL_TIERS, tuple(voters))
 
     def methods_by_tier(self, point: str) -> list[tuple[int, list[Method]]]:
-        """The methods that answer at a point, with the number of their tier."""
+        """The methods of a point by tier, with the number of the tier."""
         return list(enumerate(self._methods(POINTS[point]), 1))
 
     def first_tier(self, point: str) -> int:
-        """The number of the first tier in which anybody votes at a point."""
+        """The number of the first tier with a plugin that votes at a point."""
         return next((number for number, tier in self.methods_by_tier(point) if tier), 0)
 
     def bound(
@@ -193,11 +193,11 @@ class Rules:
         of_jobs: bool = False,
         first_tier_only: bool = False,
     ) -> Bound:
-        """Which jobs could have a victim for this task at all, by the tiers that vote at a point.
+        """Which jobs could have a victim for this task, by the tiers that vote at a point.
 
-        The key is of all that votes may read of the task, or, with `of_jobs`, of what `may` reads of it. With
-        `first_tier_spares`, a job that the first tier rules out has none (as `votes` tells), unless by plugins that
-        only count what a gang can spare. With `first_tier_only`, later tiers are not asked.
+        The key has all that votes may read of the task or, with `of_jobs`, what `may` reads of it. With
+        `first_tier_spares`, a job that the first tier rules out has no victim, unless only plugins rule it out that
+        count what a gang can spare. With `first_tier_only`, later tiers are not asked.
         """
         keys: list[Hashable] = []
         tiers: list[list[tuple[Plugin, Bound]]] = []
@@ -223,7 +223,7 @@ class Rules:
         )
 
     def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
-        """Whether the limits of a queue could let it take so many tasks like this one, if it loses none."""
+        """Whether the limits of a queue allow it so many tasks like this one, if it loses none."""
         return all(answers((plugin.may_allocate for plugin in self._limiting), (queue, task, count)))
 
     def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
@@ -233,7 +233,7 @@ class Rules:
         return reduce(np.intersect1d, known) if known else None
 
     def promised_before(self) -> Job | None:
-        """The job to which a plugin promised a start in the session before, before others."""
+        """The job to which a plugin promised a start in the last session, before all others."""
         jobs = answers((plugin.promised_before for plugin in self._ordering), ())
         return next((job for job in jobs if job is not None), None)
 
@@ -247,8 +247,8 @@ class Rules:
         needed: int = max((1, *answers((plugin.tasks_needed for plugin in counting), (unit,))))
         return needed
 
-    def _who_counts(self, ready: str, pipelined: str) -> list[Plugin]:
-        """Plugins without which nothing starts: they decide whether it is ready, and are asked if it will be."""
+    def _counting_plugins(self, ready: str, pipelined: str) -> list[Plugin]:
+        """Plugins that must accept each start: they vote on ready jobs, and first on pipelined ones."""
         first_votes = next(iter(self._plugins_at(POINTS[pipelined])), [])
         return [plugin for plugin in first_votes if self._takes_part(plugin, POINTS[ready])]
 
@@ -259,7 +259,7 @@ class Rules:
         ]
 
     def _plugins_at(self, point: Point) -> list[list[Plugin]]:
-        """The tiers in which any plugin takes part, with just those plugins."""
+        """The plugins that take part in a point, by tier; tiers without any are left out."""
         tiers = [[plugin for plugin in tier if self._takes_part(plugin, point)] for tier in self._tiers]
         return [tier for tier in tiers if tier]
 
@@ -276,7 +276,7 @@ class Rules:
 
 
 def _read_of(queue: Queue, plugin: Plugin, bound: Bound) -> object:
-    """What a bound reads of a queue; if that is unknown, something that equals nothing."""
+    """What a bound reads of a queue; a unique object if that is unknown."""
     try:
         return bound.of_queue(queue) if bound.of_queue is not None else object()
     except BaseException as error:
@@ -299,7 +299,7 @@ _SIMPLE_FORMS = {"node_filters": "filter_nodes", "node_scores": "score_nodes"}
 
 
 def points_of(kind: type[Plugin]) -> list[str]:
-    """The points that a plugin answers, whatever the policy switches off; of variants, those of any."""
+    """The points of a plugin and its variants, whatever the policy switches off."""
     variants = [kind, *(variant for variant in kind.__subclasses__() if variant.name == kind.name)]
     return [
         name

@@ -1,8 +1,8 @@
 """A session: one cycle as a transaction over the live cluster.
 
-Actions ask its `rules`, find nodes with `place`, and move tasks inside statements. Every move is in its journal; when
-the session closes, moves that were not committed are undone. What jobs met when they were tried (`attempts`) and what
-is reported about them (`reports`) are kept apart from the journal and survive the undo.
+Actions ask its `rules`, find nodes with `place`, and move tasks inside statements. Its journal has every move; when the
+session closes, uncommitted moves are undone. Results of attempts (`attempts`) and reports about jobs (`reports`) are
+not in the journal and survive the undo.
 """
 
 from __future__ import annotations
@@ -66,37 +66,37 @@ class Session:
         self.rules = rules
         """The extension points as functions that ask every plugin of the policy: `session.rules.job_ready(job)`."""
         self.placement = placement
-        """How filters and scores see the nodes, by shape of task."""
+        """Filters and scores by shape of task."""
         self.id = id
         self.features: frozenset[str] = frozenset()
         """The enabled feature gates, of those that are disabled by default."""
         self.total: Amounts = cluster.total
         """The allocatable resources of all nodes; constant during the cycle."""
         self.sharable: Amounts = cluster.sharable
-        """What queues share: `total`, and what tasks hold beyond the size of their nodes; constant as well."""
+        """What queues share: `total`, and what tasks hold beyond the size of their nodes; constant during the cycle."""
         self.changed: Dirty = cluster.dirty
         """What changed since the last session opened."""
         self.reads = UnrepeatableReads(now)
-        """What was read that may be different in the next session though nothing changes."""
+        """Reads whose result may differ in the next session even if nothing changes."""
         self.confined: tuple[type[BaseException], ...] = (Exception,)
-        """The exceptions of plugins that are confined to some jobs or to the cycle; an interrupt by the user is not."""
+        """The exceptions of plugins that are confined to jobs or to the cycle, unlike an interrupt by the user."""
         self.should_stop: Callable[[], bool] = lambda: False
         """Whether the cycle may stop early, as in a rehearsal that has shown enough."""
         self.journal = Journal(self)
         self.attempts = Attempts()
-        """What jobs and tasks met when they were tried."""
+        """Results of attempts to place jobs and tasks."""
         self.reports = JobReports(self.journal.decisions)
         """What is reported about jobs."""
         self.topology = GangTopology(self)
-        """Which domains gangs may use."""
+        """The domains that gangs may use."""
         self.requirements = Requirements(self)
-        """What objects ask for that the policy or the cluster cannot meet."""
+        """Requirements of objects that the policy or the cluster cannot meet."""
         self.needs = JobNeeds(cluster, rules, _reserves_minimum(policy))
-        """What jobs need to start, and which of them no nodes could hold."""
+        """What jobs need to start, and which jobs no nodes could hold."""
         self.waits: Waits = RoomWaits()
         """Jobs that are not tried because they need more capacity than there is."""
         self.failures: list[Failure] = []
-        """What plugins raised."""
+        """Failures of plugins."""
         self._services: Mapping[str, Any] = {}
 
     # -- time and external services
@@ -212,7 +212,7 @@ class Session:
         return mask
 
     def refused(self, task: Task) -> Verdict | None:
-        """Why no node may take a task: a plugin refuses it or failed over it, or its group is evicted as a whole."""
+        """Why no node may take a task: a plugin refuses it or failed for it, or its group is evicted as a whole."""
         job = task.job
         if job in self.reports.failed:
             return Verdict(why=self.reports.failed[job].why)
@@ -222,7 +222,7 @@ class Session:
         return refused or self.requirements.refused(task)
 
     def evaluation(self, task: Task) -> Evaluation:
-        """How filters and scores see all nodes for a task, and for all tasks that they do not distinguish from it."""
+        """The results of filters and scores on all nodes for a task, and for tasks that they do not distinguish."""
         return self.placement.evaluate(self.cluster, task)
 
     def reachable(self, task: Task, confined: bool = True) -> Bools:
@@ -268,7 +268,7 @@ class Session:
 
     @contextmanager
     def rehearsal(self) -> Iterator[Statement]:
-        """A statement that is always undone, and of which nothing is reported."""
+        """A statement that is always undone and not reported."""
         with self.attempts.set_aside(), self.statement() as trial:
             yield trial
 
@@ -372,10 +372,10 @@ class Session:
         return FailureGuard(self, queue.jobs)
 
     def reporting(self) -> ReportGuard:
-        """Around code that only makes texts: if it raises, neither the cycle nor the job is lost."""
+        """A context for code that only makes texts: its errors lose neither the cycle nor a job."""
         return ReportGuard(self)
 
 
 def _reserves_minimum(policy: Policy) -> bool:
-    """Whether the gate reserves what admitted jobs lack: an argument of the action enqueue, if the catalog has it."""
+    """Whether the minimum of admitted jobs is reserved: an argument of the action enqueue, if the policy has it."""
     return bool(getattr(policy.configurations.get("enqueue"), "reserves_minimum", False))

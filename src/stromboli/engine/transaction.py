@@ -78,11 +78,11 @@ class Journal:
         """What changes in the model when the session closes."""
         self.open_statements = 0
         self.refused_moves = 0
-        """How many moves plugins refused."""
+        """How many moves were refused by plugins."""
         self.rollbacks: list[int] = []
         """The length of the journal after each rollback."""
         self.ungated: list[Task] = []
-        """Tasks whose scheduling gate is removed, as their queues have capacity for them."""
+        """Tasks whose scheduling gate is removed because their queues have capacity for them."""
         self._settled: set[Task] = set()
         self._nominated: set[Task] = set()
         self._evictions: dict[Task, EvictionReason] = {}
@@ -93,7 +93,7 @@ class Journal:
     # -- moving
 
     def give(self, task: Task, status: Status, node: Node) -> Refused | None:
-        """Move a task onto a node, with the grants that plugins choose for it there; a plugin may refuse."""
+        """Move a task to a node, with the grants that plugins choose for it there; a plugin may refuse."""
         grants = self._grants(task, status, node) if self._cluster.ledgers_of(task.shape) else ()
         if isinstance(grants, Refused):
             self.refused_moves += 1
@@ -128,13 +128,13 @@ class Journal:
         setattr(target, field, value)
 
     def record(self, back: Callable[[], None], committed: bool = False) -> None:
-        """Add a change that is not a move, with the call that undoes it; a committed one is undone only by `abort`."""
+        """Add a change that is not a move, with the function that undoes it; only `abort` undoes a committed one."""
         self.entries.append(Undo(back, committed))
 
     # -- undoing
 
     def roll_back(self, start: int) -> None:
-        """Undo everything since a position, last in, first out, and record where tasks had stood."""
+        """Undo everything since a position, the last first, and record where tasks were."""
         self.rollbacks.append(start)
         attempts = self._session.attempts
         had_room: set[Task] = set()
@@ -169,9 +169,9 @@ class Journal:
             raise CycleLost(failure_of(error)) from failed
 
     def take_back(self) -> list[Change | Undo]:
-        """Undo what was not committed; return what was, the last first.
+        """Undo uncommitted entries; return the committed ones, the last first.
 
-        If a listener fails, the journal holds what is left to abort.
+        If a listener fails, the journal holds the entries that are left to abort.
         """
         committed: list[Change | Undo] = []
         try:
@@ -201,7 +201,7 @@ class Journal:
     # -- deciding
 
     def settle(self, start: int) -> None:
-        """Commit everything since a position: bind what is allocated, evict what is releasing."""
+        """Commit everything since a position: bind allocated tasks, evict releasing ones."""
         for entry in self.entries[start:]:
             if isinstance(entry, Undo):
                 entry.committed = True
@@ -213,9 +213,9 @@ class Journal:
                 self._evict(entry.task)
 
     def bind(self, task: Task) -> None:
-        """Decide to bind an allocated task to its node, unless a requirement of it is not met.
+        """Decide to bind an allocated task to its node, unless one of its requirements is not met.
 
-        A task that may not be bound keeps its node until the session closes, and is then undone.
+        A task that may not be bound keeps its node until the session closes; its allocation is undone then.
         """
         refused = self._refused_bind(task)
         if refused is not None:
@@ -245,7 +245,7 @@ class Journal:
             self.bind(task)
 
     def lift_gate(self, task: Task) -> None:
-        """Remove the gate that held a task until its queue had capacity; a later cycle places the task."""
+        """Remove the scheduling gate of a task whose queue has capacity now; a later cycle places the task."""
         if task not in self.ungated:
             self.ungated.append(task)
             self.decisions.append(GateRemoval(task.namespace, task.name, task.uid))
@@ -281,7 +281,7 @@ class Journal:
             self.decisions.append(event)
 
     def nominate(self, task: Task) -> None:
-        """Note that pods were evicted for this task."""
+        """Record that pods were evicted for this task."""
         self._nominated.add(task)
 
     def is_nominated(self, task: Task) -> bool:
@@ -289,7 +289,7 @@ class Journal:
         return task in self._nominated
 
     def record_eviction(self, task: Task, reason: EvictionReason) -> None:
-        """Note why a task is evicted."""
+        """Record why a task is evicted."""
         self._evictions[task] = reason
 
     def eviction_of(self, task: Task) -> EvictionReason:
@@ -326,7 +326,7 @@ class Journal:
             self.abort()
 
     def remember_uncommitted(self) -> None:
-        """Record what tasks hold at this moment that they lose by `take_back`."""
+        """Record what tasks hold now and lose by `take_back`."""
         if not self.entries:
             return
         touched = {entry.task for entry in self.entries if isinstance(entry, Change)}
@@ -340,11 +340,11 @@ class Journal:
         )
 
 
-# -- changes that are made when the session closes
+# -- changes that take effect when the session closes
 
 
 _REPORT_ONLY_FIELDS = ("written", "conditions", "condition", "reported")
-"""Fields of the model that hold what was reported; no rule reads them."""
+"""Fields of the model that hold what was reported; no rule reads these."""
 
 
 class DeferredChanges:
@@ -367,7 +367,7 @@ class DeferredChanges:
 
     @property
     def affect_decisions(self) -> bool:
-        """Whether they change anything that rules, filters or actions read."""
+        """Whether the changes concern inputs of rules, filters or actions."""
         wrote = any(field not in _REPORT_ONLY_FIELDS for _, field, _ in self._fields)
         return wrote or bool(self._reservations or self.phases)
 
@@ -383,7 +383,7 @@ class DeferredChanges:
 
     @contextmanager
     def applied_for_now(self) -> Iterator[None]:
-        """Make all changes, and undo them at the end of this context."""
+        """Within this context all changes are made; after it they are undone."""
         fields = [(target, field, getattr(target, field)) for target, field, _ in self._fields]
         phases = [(job, job.phase) for job in self.phases]
         reservations = self._cluster.reservations

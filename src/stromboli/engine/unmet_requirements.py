@@ -1,6 +1,6 @@
-"""Requirements that the policy or the cluster cannot meet: hard ones refuse a job or a task, soft ones are told.
+"""Requirements that the policy or the cluster cannot meet: hard ones refuse a job or a task, soft ones are reported.
 
-This holds whatever plugins a policy names. A plugin that honours a requirement says so (`Plugin.honours`).
+This holds for all policies. A plugin declares the requirements that it honours (`Plugin.honours`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_NAMES = 10
 
 
 def _unmet_requirement(requirement: str, message: str, remedy: str | Remedy) -> Why:
-    """A hard requirement is not met: why it cannot be had, and what would help."""
+    """Why a hard requirement cannot be met, and the remedy."""
     return Why(message, remedy, requirement, title=f"Unmet requirement: {requirement}")
 
 
@@ -47,13 +47,13 @@ class Requirements:
         self._unmet: dict[Job, Why | None] = {}
 
     def unmet(self, job: Job) -> Why | None:
-        """The requirement of a job's PodGroup or queue that cannot be met in this session, if there is one."""
+        """The requirement of a job's PodGroup or queue that cannot be met in this session, if any."""
         if job not in self._unmet:
             self._unmet[job] = unmet_by_job(self._session, job)
         return self._unmet[job]
 
     def refused(self, task: Task) -> Verdict | None:
-        """Why a task must not be placed: the first requirement of it or of its job that cannot be met."""
+        """Why a task must not be placed: its first requirement, or that of its job, that cannot be met."""
         unmet = self.unmet(task.job) if task.job else None
         if unmet is None and task.demands:
             unmet = unmet_by_task(self._session, task)
@@ -87,7 +87,7 @@ def unmet_by_task(session: Session, task: Task) -> Why | None:
 
 
 def ignored(session: Session, job: Job) -> list[str]:
-    """What a job, its tasks and its queue ask for without effect, each in a sentence, the first few by requirement."""
+    """The first requests of a job, its tasks and its queue that have no effect, each in a sentence."""
     queue_demands = job.queue.demands if job.queue else ()
     if not job.group_demands and not job.task_demands and not queue_demands:
         return []
@@ -108,7 +108,7 @@ def _unmet(demand: Demand) -> Why:
 
 
 def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand) -> Why | None:
-    """Hard means hard: it takes HyperNodes, a tier that they know and a plugin (spec 01 7.3)."""
+    """A hard topology needs HyperNodes, a tier that they have and a plugin (spec 01 7.3)."""
     requirement, tree = demand.requirement, session.cluster.hyper_nodes
     problems, remedies = [], []
     tier, name = topology.highest_tier_allowed, topology.highest_tier_name
@@ -124,7 +124,7 @@ def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand)
     remedies.append("set mode: soft to allow any placement")
     if requirement.name not in session.rules.honoured:
         problems.append(requirement.unmet)
-        remedies = [requirement.remedy]  # the others would not be enough
+        remedies = [requirement.remedy]  # other remedies are not enough without it
     if not problems:
         return None
     message = f"{demand.asks}: {' and '.join(filter(None, problems))}"
@@ -132,7 +132,7 @@ def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand)
 
 
 def unreachable_tier(session: Session, job: Job) -> Why | None:
-    """A hard topology below the tiers of all HyperNodes: no action finds a domain for it, so it is only told."""
+    """A hard topology below the tiers of all HyperNodes, which is only reported: no action finds a domain for it."""
     tree = session.cluster.hyper_nodes
     if HARD_NETWORK_TOPOLOGY.name not in session.rules.honoured or not tree:
         return None
@@ -153,7 +153,7 @@ def _within(tier: int, spec: HyperNodeSpec) -> bool:
 
 
 def _hard_topologies(job: Job) -> Iterator[tuple[NetworkTopology, Demand]]:
-    """The hard topologies with a tier that a job or its sub-groups ask for."""
+    """The hard topologies that a job or its sub-groups request."""
     topologies = network_topologies(job.group) if job.group_demands and job.group else {}
     for topology, demand in zip(topologies, job.group_demands, strict=False):
         if demand.requirement is HARD_NETWORK_TOPOLOGY:
@@ -161,7 +161,7 @@ def _hard_topologies(job: Job) -> Iterator[tuple[NetworkTopology, Demand]]:
 
 
 def _unmet_volume(session: Session, task: Task, demand: Demand) -> Why | None:
-    """All claims must be bound, and some plugin must know from where their volumes can be reached."""
+    """All claims must be bound, and a plugin must check which nodes can reach their volumes."""
     objects, honoured = session.cluster.objects, session.rules.honoured
     if VOLUME_BINDING.name not in honoured and (problem := unbound_problem(objects, task)):
         remedy = CREATE_CLAIM if problem.remedy is CREATE_CLAIM else Remedy(VOLUME_BINDING.remedy)

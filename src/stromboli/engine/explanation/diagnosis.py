@@ -1,8 +1,8 @@
-"""Why a job waits: the gate that it has not passed, what is short, and what would help, as one value.
+"""Why a job waits: the gate that it has not passed, what is short, and the remedy, as one value.
 
-A gate makes a diagnosis without numbers that move: it stays the same as long as the gate and what is short do, so a
-cluster that waits writes nothing. Conditions and events are rendered from that. `measured` is the same with the numbers
-of the moment, made only when it is asked for: `stromboli plan`, `explain`, the dashboard and the leader render that.
+A gate makes a steady diagnosis, without numbers that change from cycle to cycle: conditions and events are rendered
+from it, so nothing is written while a job waits for the same reason. `measured` returns the same diagnosis with
+current numbers, computed on request: `stromboli plan`, `explain`, the dashboard and the leader render that one.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ Gate = Literal[
     "queue-limits",
     "gang",
 ]
-"""What a job has to pass before it starts."""
+"""The gates that a job passes before it starts."""
 WAITING = (Status.PENDING, Status.ALLOCATED, Status.PIPELINED)
-"""Statuses of tasks that wait: what is allocated and not bound when a cycle ends is taken back."""
+"""Statuses of waiting tasks; an allocation that is not bound when a cycle ends is undone."""
 MORE = "run `stromboli plan` for details"
-"""Where no remedy is known."""
+"""The remedy if none is known."""
 FirstWaiting = Callable[["Job"], "Task | None"]
-"""`first_waiting`, asked once for each job and cycle."""
+"""`first_waiting`, computed once for each job and cycle."""
 
 
 class Shortage(NamedTuple):
-    """A resource of which more is requested than there is."""
+    """A resource of which a job requests more than is available."""
 
     resource: str
     asked: int
@@ -65,7 +65,7 @@ class Shortage(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, str, str]:
-        """What is asked for, available and missing, as quantities."""
+        """The requested, available and missing quantities."""
         name, amounts = self.resource, (self.asked, self.available, max(self.missing, 0))
         asked, available, missing = (resource_list({name: amount})[name] for amount in amounts)
         return asked, available, missing
@@ -84,31 +84,31 @@ class Diagnosis(Struct, frozen=True):
 
     gate: Gate
     reason: str
-    """A few words, the same for all jobs that wait for this."""
+    """A few words, the same for all jobs that wait for the same reason."""
     message: str
     """What holds the job and what is short."""
     remedy: str = field(name="hint", default="")
-    """What would help."""
+    """The remedy."""
     counts: dict[str, int] = {}
-    """Nodes per reason, where nodes were looked at."""
+    """Nodes per reason, if nodes were searched."""
     shortages: tuple[Shortage, ...] = ()
     holders: tuple[Holder, ...] = ()
     pods: int = 0
-    """How many pods of the job wait."""
+    """How many pods of the job wait, once measured."""
     queue: str = ""
     summary: str = ""
-    """Of a measured diagnosis: the message without numbers that move."""
+    """The message of the steady diagnosis, once measured."""
     sentence: str = ""
-    """The same with the remedy, as conditions and events have it."""
+    """The steady message with the remedy, as in conditions and events, once measured."""
     closest: ClosestDomain | None = None
-    """The domain that comes closest to having capacity, of a gang that must keep to one.
+    """The domain with capacity for most pods of a gang that must stay in one domain.
 
-    The message has it once it is `for_reader`.
+    `for_reader` adds it to the message.
     """
     code: str = ""
-    """One word for programs: that of the gate, or of what refuses the job; empty if a plugin gave none."""
+    """One word for programs, of the gate or of the plugin that refuses; empty if that has none."""
     measure: Callable[[], Diagnosis] | UnsetType = UNSET
-    """Makes the same with the numbers of the moment, if it has any."""
+    """Makes the same diagnosis with current numbers, if it has any."""
 
     @property
     def hint(self) -> str:
@@ -116,11 +116,11 @@ class Diagnosis(Struct, frozen=True):
         return self.remedy
 
     def measured(self) -> Diagnosis:
-        """The same with the numbers of the moment."""
+        """The same diagnosis with current numbers."""
         return self if isinstance(self.measure, UnsetType) else self.measure()
 
     def for_reader(self, namespace: str) -> Diagnosis:
-        """With the closest domain in the message, as a reader of this namespace may know it; empty: of all."""
+        """With the closest domain in the message, for a reader of this namespace; empty: of all namespaces."""
         if self.closest is None:
             return self
         closest = self.closest.for_reader(namespace)
@@ -137,7 +137,7 @@ class Diagnosis(Struct, frozen=True):
         return wait_sentence(subject, self._message_about(job), self.remedy or MORE)
 
     def clause_about(self, job: Job) -> str:
-        """`MESSAGE; REMEDY`, the same for all jobs that wait for this."""
+        """`MESSAGE; REMEDY`, the same for all jobs that wait for the same reason."""
         return wait_clause(self._message_about(job), self.remedy or MORE)
 
     def _message_about(self, job: Job) -> str:
@@ -146,7 +146,7 @@ class Diagnosis(Struct, frozen=True):
 
 
 def refusal_diagnosis(gate: Gate, why: Why, task: Task | None = None) -> Diagnosis:
-    """What a refusal means for a job: its summary, and measured its message; `task`: the one that was refused."""
+    """The diagnosis by a refusal, of the job or of this task: its summary or, measured, its message."""
     steady = Diagnosis(gate, why.title, why.summary, why.remedy.steady_text(task), code=why.code)
 
     def measure() -> Diagnosis:
@@ -156,7 +156,7 @@ def refusal_diagnosis(gate: Gate, why: Why, task: Task | None = None) -> Diagnos
     return replace(steady, measure=measure)
 
 
-# -- what is short, and the queues that hold it
+# -- what is short, and which queues hold it
 
 
 def shortage(dims: Dimensions, dim: int, asked: float, available: float) -> Shortage:
@@ -164,7 +164,7 @@ def shortage(dims: Dimensions, dim: int, asked: float, available: float) -> Shor
 
 
 def largest_holders(cluster: Cluster, dims: Iterable[int]) -> tuple[Holder, ...]:
-    """The queues that hold most of each resource."""
+    """The queues that hold the most of each resource."""
     holders: list[Holder] = []
     for dim in dims:
         name = cluster.dims.names[dim]
@@ -178,7 +178,7 @@ def largest_holders(cluster: Cluster, dims: Iterable[int]) -> tuple[Holder, ...]
 
 
 def below_minimum_text(job: Job) -> str:
-    """`it runs below its minimum (1 of 2 pods)` for a job that was started and lost pods; else empty."""
+    """`it runs below its minimum (1 of 2 pods)` for a started job that lost pods; otherwise empty."""
     ready = job.ready_count - job.counts[Status.ALLOCATED]
     if not job.has_started or (ready >= job.minimum and not job.below_minimum):
         return ""
@@ -189,7 +189,7 @@ def below_minimum_text(job: Job) -> str:
 
 
 def waits(job: Job) -> bool:
-    """Whether pods of a job are not placed, or there are none and no controller is about to make them."""
+    """Whether pods of a job are not placed, or it has none and no controller is about to create any."""
     if job.tasks or job.group is None or job.minimum <= 0:
         return waiting_count(job) > 0
     return job.owner is None or job.waits_for_queue
@@ -201,7 +201,7 @@ def waiting_count(job: Job) -> int:
 
 
 def first_waiting(job: Job) -> Task | None:
-    """The first of the tasks that wait, in an order that does not depend on what was tried."""
+    """The first waiting task, in an order that does not depend on attempts."""
     if len(job.tasks) == 1:
         return next((task for task in job.tasks.values() if task.status in WAITING), None)
     tasks = (task for status in WAITING for task in job.by_status[status])
@@ -209,7 +209,7 @@ def first_waiting(job: Job) -> Task | None:
 
 
 def missing_pods_remedy(job: Job, missing: int) -> Remedy:
-    """What a gang with too few pods needs; the minimum of a native group cannot be changed, only of a new one."""
+    """The remedy for a gang with too few pods; the minimum of a native group cannot be changed."""
     field = "spec.minMember" if job.native is None else "schedulingPolicy.gang.minCount in a new PodGroup"
     pods = f"{missing} more pod{'s' if missing > 1 else ''}"
     return Remedy(f"create the missing pods or lower {field}", f"create {pods} or lower {field}")

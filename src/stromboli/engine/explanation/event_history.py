@@ -1,4 +1,4 @@
-"""What happened to an object so far: from its timestamps and conditions, from events, and from a leader's memory."""
+"""The history of an object: from its timestamps and conditions, from events, and from the leader."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 50
 MAX_TEXT = 2000
-"""Characters of a message that are kept."""
+"""Characters of a message."""
 MOMENT = 60
-"""Seconds within which what happens to the pods of a job counts as one moment."""
+"""Seconds within which changes of pods of a job are one entry."""
 Source = Literal["objects", "events", "leader"]
 
 
 class HistoryEntry(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """Something that happened at a moment."""
+    """One thing that happened."""
 
     time: str
-    """RFC 3339 in UTC; empty if nobody knows."""
+    """RFC 3339 in UTC; empty if unknown."""
     kind: str
-    """`created`, `condition`, `scheduled`, `started`, `event`, or a `DecisionKind`; others may be added."""
+    """`created`, `condition`, `scheduled`, `started`, `event`, or a `HistoryKind` of the leader; more may be added."""
     text: str
     count: int = 1
-    """How often, or for how many pods."""
+    """How many times, or for how many pods."""
     action: str = ""
-    """The action that did it."""
+    """The action that decided it."""
     beneficiary: str = ""
-    """For whom, `namespace/name` of the PodGroup."""
+    """The job that pods were evicted for, as `namespace/name`."""
     chosen_by: str = ""
-    """The plugins that chose it: `tier 1 (priority, gang)`."""
+    """The plugins that chose the pods: `tier 1 (priority, gang)`."""
     source: Source = "objects"
     repeats: int = 1
-    """How often it was decided in a row, while a leader remembers it; the text says so once it is read."""
+    """How many times it was decided in a row; only in the memory of the leader, as readers get it in the text."""
 
 
 class History(Struct, kw_only=True, omit_defaults=True):
-    """Entries in order of time; a leader fills in what it remembers."""
+    """Entries by time; the leader adds its own."""
 
     entries: list[HistoryEntry] = []
     dropped: int = 0
-    """Older entries that are not told."""
+    """How many older entries are omitted."""
     leader: str = ""
-    """The scheduler that remembered, if one was asked."""
+    """The scheduler that added entries, if any."""
 
     def merged(self, other: History) -> History:
-        """Both together, each entry once, the oldest first."""
+        """Both histories together, each entry once, the oldest first."""
         return history_of(
             [*self.entries, *other.entries], self.dropped + other.dropped, self.leader or other.leader
         )
 
 
 def history_of(entries: Iterable[HistoryEntry], dropped: int = 0, leader: str = "") -> History:
-    """The latest entries, the oldest first; what is told twice with the same words and time is told once."""
+    """The latest entries, the oldest first; entries with the same time and text are listed once."""
     once = {(entry.time, entry.text): entry for entry in entries}
     ordered = sorted(once.values(), key=lambda entry: entry.time)
     left_out = max(0, len(ordered) - MAX_ENTRIES)
@@ -67,7 +67,7 @@ def history_of(entries: Iterable[HistoryEntry], dropped: int = 0, leader: str = 
 
 
 def history_of_job(job: Job) -> History:
-    """What the objects of a job tell: when they were made, their conditions, when its pods were bound and started."""
+    """The history by the objects of a job: their creation and conditions, and when pods were bound and started."""
     entries: list[HistoryEntry] = []
     if job.group is not None:
         if job.created:
@@ -89,12 +89,12 @@ def history_of_job(job: Job) -> History:
 
 
 def _pods_at(kind: str, verb: str, moments: list[int], total: int) -> list[HistoryEntry]:
-    """One entry for pods of the same moment, at most three: the first, the second and the last of them."""
+    """One entry for pods of the same moment, at most three: the first, the second and the last one."""
     counts: Counter[int] = Counter()
-    begin = -MOMENT
+    start = -MOMENT
     for moment in sorted(moments):
-        begin = begin if moment - begin < MOMENT else moment
-        counts[begin] += 1
+        start = start if moment - start < MOMENT else moment
+        counts[start] += 1
     ordered = sorted(counts)
     chosen = ordered if len(ordered) <= 3 else [*ordered[:2], ordered[-1]]
     return [

@@ -1,4 +1,4 @@
-"""Why no node takes the pods of a job, from the verdicts of the search for nodes, and what would help."""
+"""Why no node accepts the pods of a job, by the verdicts of the search for nodes, and the remedy."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 
 SHOWN_REASONS, SHOWN_REMEDIES = 4, 2
-"""How many reasons of nodes, and remedies for them, a sentence names."""
+"""How many reasons of nodes, and remedies, a sentence names."""
 LARGER_THAN_ANY_NODE, LARGER_THAN_CLUSTER = "LargerThanAnyNode", "LargerThanCluster"
-"""Codes of pods, and of jobs, that no end of others lets start."""
+"""Codes of pods and jobs that cannot start even if all other jobs end."""
 LESS_OR_NODES = "add nodes or request less"
 _LARGER_THAN_ANY_NODE = Diagnosis(
     "nodes", "Larger than any node", "", "request less, or add a larger node", code=LARGER_THAN_ANY_NODE
@@ -60,14 +60,14 @@ UNKNOWN_REMEDY = "change the nodes, or the requirements of its pods"
 
 
 def no_nodes(session: Session, job: Job) -> Diagnosis | None:
-    """There is no node at all."""
+    """The cluster has no nodes."""
     if len(session.cluster.columns):
         return None
     return Diagnosis("nodes", "No nodes", "the cluster has no nodes", "add nodes", code="NoNodes")
 
 
 class NodeGates:
-    """Diagnoses by verdict; tasks of one shape that meet the same reasons share their message and remedy."""
+    """Diagnoses by verdict; tasks of one shape with the same reasons share their message and remedy."""
 
     def __init__(self, session: Session, first_waiting: FirstWaiting):
         self._session = session
@@ -75,11 +75,11 @@ class NodeGates:
         self._ranks = ReasonRanks(session)
         self._texts: dict[tuple[Any, ...], tuple[str, str]] = {}
         self._reasoned: dict[Job, bool] = {}
-        """Of jobs that verdicts explain: whether any counts reasons; one without may only refer to another."""
+        """Jobs with verdicts: whether any verdict has reasons of nodes; one without may refer to another task."""
         self._too_large: dict[Shape, Diagnosis | None] = {}
 
     def of_job(self, job: Job) -> Diagnosis | None:
-        """By the verdict on its first task for which nodes gave reasons, else by any; none if there is no verdict."""
+        """By the verdict on the first task with reasons of nodes, or else by any verdict; None without a verdict."""
         verdicts = self._session.attempts.verdicts.get(job)
         if not verdicts:
             return None
@@ -90,7 +90,7 @@ class NodeGates:
         return self._of_verdict(job, task, verdicts[task])
 
     def of_task(self, job: Job, task: Task) -> Diagnosis | None:
-        """By the task's own verdict; none if it has none that says more than that of its job."""
+        """By the verdict on the task; None if that adds nothing to the one of its job."""
         verdict = self._session.attempts.verdicts.get(job, {}).get(task)
         if verdict is None or job not in self._reasoned or (not verdict.reasons and self._reasoned[job]):
             return None
@@ -110,10 +110,10 @@ class NodeGates:
         return self._larger_than_cluster(job) or self._barred(job, task)
 
     def _barred(self, job: Job, task: Task | None) -> Diagnosis | None:
-        """Of an admitted job that was not tried, as nodes keep its pods off and the shares count nothing for it."""
+        """The reason of an admitted job that was not tried because nodes refuse its pods."""
         session = self._session
         if job.waits_for_queue:
-            return None  # the gate refused it
+            return None  # its queue did not admit it
         if task is not None and session.needs.exceeds_open_nodes(job):
             verdict = session.place(task)
             return self._of_verdict(job, task, verdict) if isinstance(verdict, Verdict) else None
@@ -123,7 +123,7 @@ class NodeGates:
         return None
 
     def _too_large_numbers(self, task: Task) -> Diagnosis:
-        """Of this very task: what is known by its shape names the first one that had it."""
+        """The numbers with the name of this task; those by shape name another task."""
         return larger_than_any_node(self._session.cluster, task) or _LARGER_THAN_ANY_NODE
 
     def _larger_than_any_node(self, task: Task) -> Diagnosis | None:
@@ -132,7 +132,7 @@ class NodeGates:
         return self._too_large[task.shape]
 
     def _larger_than_cluster(self, job: Job) -> Diagnosis | None:
-        """Of a job that could not start on empty nodes."""
+        """The diagnosis of a job that could not start on empty nodes."""
         if short := exceeds_cluster(self._session, job):
             return _exceeding(self._session, job, short)
         if not self._session.needs.is_hopeless(job):
@@ -189,7 +189,7 @@ class NodeGates:
         )
 
     def _numbers_of(self, task: Task, reason: Reason) -> Diagnosis:
-        """What would let a task find a node, given why it found none; with a reason if the job is too large."""
+        """The remedy for a task by this reason, in numbers; with a title if the job is too large."""
         session, job = self._session, task.job
         if reason.dim is None:
             return _numbers(reason.remedy.current_text(task))
@@ -204,7 +204,7 @@ class NodeGates:
 def _numbers(
     remedy: str, shortages: tuple[Shortage, ...] = (), holders: tuple[Holder, ...] = ()
 ) -> Diagnosis:
-    """What would help a task, with what is short; its message is that of the verdict."""
+    """A remedy with what is short, for the message of a verdict."""
     return Diagnosis("nodes", "", "", remedy, shortages=shortages, holders=holders)
 
 
@@ -213,11 +213,11 @@ def _text_and_remedy(diagnosis: Diagnosis) -> str:
 
 
 def _filter_remedy(task: Task, reason: Reason) -> str:
-    """What would make a filter admit a task to a node; empty if the filter does not say."""
+    """The remedy of a filter; empty if it has none."""
     return _POD_LIMIT if reason.dim == PODS else reason.remedy.steady_text(task)
 
 
-# -- pods and gangs that are larger than any node, or than all nodes together
+# -- pods and gangs that are larger than any node or than the cluster
 
 
 def _no_match(task: Task, nodes: int) -> Diagnosis:
@@ -284,13 +284,13 @@ def larger_than_any_node(cluster: Cluster, task: Task) -> Diagnosis | None:
 
 
 def selects_no_node(cluster: Cluster, task: Task) -> bool:
-    """Whether no node has the labels that a task asks for."""
+    """Whether the node selector or node affinity of a task matches no node."""
     spec = task.shape.spec
     return selects_nodes(spec) and not matching_nodes(cluster.columns, spec).any()
 
 
 def _free_numbers(session: Session, task: Task, dim: int) -> Diagnosis:
-    """How much a task asks for, and the most that one node had free when the actions had run."""
+    """What a task requests, and the most that one node had free when the actions had run."""
     cluster, uncommitted = session.cluster, session.attempts.uncommitted
     dims, idle = cluster.dims, (cluster.columns.idle if uncommitted.idle is None else uncommitted.idle)[dim]
     request = task.request.get(dim, 0)
@@ -308,7 +308,7 @@ def _free_numbers(session: Session, task: Task, dim: int) -> Diagnosis:
 
 
 def _gang_numbers(session: Session, task: Task, dim: int, idle: NDArray[np.int64]) -> Diagnosis:
-    """Single pods would fit, but not all that must start together."""
+    """Single pods fit, but not all that must start together."""
     cluster, job = session.cluster, task.job
     if job is None:
         return _numbers("")
@@ -325,7 +325,7 @@ def _gang_numbers(session: Session, task: Task, dim: int, idle: NDArray[np.int64
 
 
 def exceeds_cluster(session: Session, job: Job) -> list[int]:
-    """Resources of which the pods that must start together ask for more than all nodes have."""
+    """Resources of which the pods that must start together request more than all nodes have."""
     if job.has_started and not session.needs.is_hopeless(job):
         return []  # pods that run stay on nodes that shrank or were removed
     total = session.total
@@ -333,28 +333,28 @@ def exceeds_cluster(session: Session, job: Job) -> list[int]:
 
 
 def least_request(job: Job) -> Amounts:
-    """What the pods that must start together ask for, as far as that is known."""
+    """What the pods that must start together request, as far as known."""
     whole = job.tasks and job.minimum >= len(job.tasks) and not job.waits_for_queue
     return job.total if whole else (job.min_resources or {})
 
 
 def had_room(session: Session, job: Job) -> int:
-    """How many of the waiting pods had capacity when they were last tried."""
+    """How many of the waiting pods fit when they were last tried."""
     return min(session.attempts.had_room.get(job, 0), job.counts[Status.PENDING])
 
 
-# -- which of the reasons of nodes to give the remedy of first: mistakes before causes, causes before absences
+# -- which reasons get a remedy: mistakes before causes, causes before absences
 
 
 class ReasonRanks:
-    """Ranks the reasons of verdicts of one cycle; what nodes have at most is looked up once for tasks of one shape."""
+    """Ranks the reasons of verdicts of one cycle."""
 
     def __init__(self, session: Session):
         self._session = session
         self._large_nodes: dict[Shape, int] = {}
 
     def ranked(self, task: Task, verdict: Verdict) -> list[Reason]:
-        """The reasons of the first rank, of which the remedy is shown: the most frequent first."""
+        """The reasons of the first rank, whose remedies are shown, the most frequent first."""
         if not verdict.reasons:
             return []
         by_rank: dict[Rank, list[Reason]] = {}

@@ -1,4 +1,4 @@
-"""Which limit of a queue keeps a job waiting, with what the queue holds of it."""
+"""The limit of a queue that holds a job, and what the queue uses of it."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ UNNAMED_REMEDY = "raise its weight, deserved or capability"
 
 
 class Hit(NamedTuple):
-    """A limit that what is asked for would exceed, in some resources."""
+    """A limit that a request would exceed, in some resources."""
 
     limit: QueueLimit
     asked: Vector
     held: Vector
     summary: str
-    """What is short of which limit."""
+    """Which resources are short by which limit."""
     remedy: str
     """How the queue could get more."""
     can_be_raised: bool = True
-    """Whether the limit is not as high as it can be: then only a larger cluster helps."""
+    """Whether the limit can be raised; if not, only a larger cluster helps."""
 
     def text(self, session: Session, queue: Queue) -> str:
         dims, owner, name = session.cluster.dims, self.limit.queue, self.limit.name
@@ -51,7 +51,7 @@ class Hit(NamedTuple):
         return f"{limit_name} is {most}, {held} is in use"
 
     def never(self, session: Session, asked: Vector) -> str:
-        """The limit is too low for the request even if all other jobs end; and what would help."""
+        """The message that the limit is too low for the request even if all other jobs end, with the remedy."""
         dims, remedy = session.cluster.dims, self.remedy
         most = amounts_text(dims, {dim: self.limit.most[dim] for dim in asked})
         return (
@@ -102,7 +102,7 @@ def _hit(session: Session, limit: QueueLimit, short: Vector, held: Vector) -> Hi
 
 
 class QueueAnswer(NamedTuple):
-    """What the rules say to another task of some shape in a queue."""
+    """The answers of the rules to another task of some shape in a queue."""
 
     overused: bool
     allocatable: bool
@@ -110,7 +110,7 @@ class QueueAnswer(NamedTuple):
 
 
 class QueueLimitGate:
-    """Limits of queues that keep jobs waiting; the rules are asked once for tasks of one shape in one queue."""
+    """Limits of queues that hold jobs; the rules are asked once for tasks of one shape in one queue."""
 
     def __init__(self, session: Session, first_waiting: FirstWaiting):
         self._session = session
@@ -118,7 +118,7 @@ class QueueLimitGate:
         self._answers: dict[Hashable, QueueAnswer] = {}
 
     def of_job(self, job: Job) -> Diagnosis | None:
-        """The limit of its queue that keeps a job waiting, if one does."""
+        """The limit of its queue that holds a job, if any."""
         session, queue, task = self._session, job.queue, self._first_waiting(job)
         if queue is None or task is None:
             return None
@@ -183,12 +183,12 @@ def _diagnosis(
 
 
 def _claimed_by_gang(session: Session, job: Job) -> Amounts:
-    """What the devices of pods that wait count against limits of queues."""
+    """What the devices of pending pods count against limits of queues."""
     return session.needs.claimed(*job.by_status[Status.PENDING])
 
 
 def _never_enough(session: Session, job: Job, task: Task, hit: Hit) -> Amounts:
-    """What a job requests beyond a limit that no end of other jobs raises."""
+    """What a job requests beyond a limit that stays the same when other jobs end."""
     if hit.limit.raised_to is not None:
         return {}
     alone = plus(task.request, session.needs.claimed(task))

@@ -1,4 +1,4 @@
-"""What Volcano writes about a gang that waits, for programs that look for its words (spec 01 4.2)."""
+"""The messages of Volcano about a waiting gang, for programs that search for them (spec 01 4.2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def group_message(job: Job) -> str:
-    """`pod group is not ready, 1 Running, 2 Pending, 3 minAvailable`; what is not bound by the end is Pending."""
+    """`pod group is not ready, 1 Running, 2 Pending, 3 minAvailable`; pods that are not bound count as Pending."""
     counts = job.counts.copy()
     for status in WAITING:
         counts[status] = 0
@@ -26,7 +26,7 @@ def group_message(job: Job) -> str:
 
 
 def gang_message(job: Job, invalid: bool = False) -> str:
-    """`2/3 tasks in gang unschedulable: pod group is not ready, ...`; of an invalid job with what it lacks."""
+    """`2/3 tasks in gang unschedulable: pod group is not ready, ...`; for an invalid job with what it lacks."""
     text = group_message(job)
     if invalid and job.valid_count < job.minimum:
         lack = names.TOO_FEW_TASKS.format(valid=job.valid_count, minimum=job.minimum)
@@ -35,6 +35,6 @@ def gang_message(job: Job, invalid: bool = False) -> str:
 
 
 def readiness(job: Job) -> str:
-    """Whether the group is ready; one that does not exist is not."""
+    """Whether the group exists and is ready."""
     ready = job.enough_ready and job.group is not None
     return names.GROUP_IS_READY if ready else names.GROUP_IS_NOT_READY

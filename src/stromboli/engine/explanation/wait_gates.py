@@ -1,4 +1,4 @@
-"""The gates that a job has to pass, in order; the first that holds it gives the diagnosis."""
+"""The gates that a job passes, in order; the first that holds it makes the diagnosis."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHOWN_NODES = 5
 
 
 class Diagnoses:
-    """Why jobs and their tasks wait when the actions of a cycle have run; made once for each job."""
+    """Why jobs and their tasks wait when the actions of a cycle have run; computed once for each job."""
 
     def __init__(self, session: Session):
         self._session = session
@@ -59,7 +59,7 @@ class Diagnoses:
 
     @cached_property
     def _gates(self) -> tuple[Callable[[Job], Diagnosis | None], ...]:
-        """The first that holds a job explains; made when it is needed, as most cycles need none."""
+        """All gates in order; made on request, since most cycles need none."""
         session = self._session
         topology = TopologyGate(session, self._nodes.by_size)
         return (
@@ -86,25 +86,25 @@ class Diagnoses:
         )
 
     def of(self, job: Job) -> Diagnosis | None:
-        """What holds a job, without numbers that move; none if it does not wait."""
+        """The steady diagnosis of a job; None if it does not wait."""
         if job not in self._by_job:
             self._session.waits.recall(self._session, job)
             self._by_job[job] = self._first_gate(job) if waits(job) else None
         return self._by_job[job]
 
     def after(self, job: Job, lost: Failure | None = None) -> Diagnosis | None:
-        """The same after a cycle, which may have been lost."""
+        """The steady diagnosis after a cycle, which may have been lost."""
         return _lost_cycle(lost) if lost and waits(job) else self.of(job)
 
     def of_task(self, job: Job, task: Task) -> Diagnosis | None:
-        """What holds a task of a job: what nodes answer to this task, or else what holds the job."""
+        """The diagnosis of a task: by its own verdict, or else that of its job."""
         diagnosis = self.of(job)
         return (diagnosis and diagnosis.gate == "nodes" and self._nodes.of_task(job, task)) or diagnosis
 
     def measured(self, job: Job, lost: Failure | None = None, reader: str = "") -> Diagnosis | None:
-        """What holds a job after a cycle, which may have been lost, with the numbers of the moment.
+        """The diagnosis of a job with current numbers after a cycle, which may have been lost.
 
-        For a `reader` of one namespace, jobs elsewhere that hold what is short are not named.
+        For a `reader` of one namespace, holders in other namespaces are not named.
         """
         steady = self.after(job, lost)
         if steady is None:
@@ -120,7 +120,7 @@ class Diagnoses:
         )
 
     def text_of_task(self, task: Task, lost: Failure | None = None, reader: str = "") -> str:
-        """Why one pod waits, in a sentence; empty if it does not."""
+        """Why a pod waits, in a sentence; empty if it does not."""
         if task.status is not Status.PENDING:
             return ""
         if task.job is None:
@@ -130,7 +130,7 @@ class Diagnoses:
         return verdict.message if verdict else diagnosis.message if diagnosis else ""
 
     def verdicts(self, job: Job) -> Mapping[Task, Verdict]:
-        """What nodes answered to the tasks of a job when they were last tried."""
+        """The verdicts on the tasks of a job when they were last tried."""
         self._session.waits.recall(self._session, job)
         return self._session.attempts.verdicts.get(job, {})
 
@@ -177,7 +177,7 @@ def _no_queue(session: Session, job: Job) -> Diagnosis | None:
 
 
 def _unmet_requirement(session: Session, job: Job) -> Diagnosis | None:
-    """Its PodGroup, its queue or one of its pods requires what this policy or cluster cannot give."""
+    """Its PodGroup, its queue or one of its pods has a requirement that this policy or cluster cannot meet."""
     unmet = (
         session.requirements.unmet(job)
         or _unmet_before_the_queue(session, job)
@@ -192,13 +192,13 @@ def _unmet_requirement(session: Session, job: Job) -> Diagnosis | None:
 
 
 def _unmet_before_the_queue(session: Session, job: Job) -> Why | None:
-    """Of a pod that was not tried, as its job was not admitted: the queue's reason would mislead its owner."""
+    """The unmet requirement of a pod whose job is not admitted: the reason of the queue would be misleading."""
     task = first_waiting(job) if job.waits_for_queue else None
     return unmet_by_task(session, task) if task else None
 
 
 def _capacity_is_coming(session: Session, job: Job) -> Diagnosis | None:
-    """It holds its place until capacity is free, and that is enough to start."""
+    """Pipelined tasks of the job suffice to start once their nodes are free."""
     pipelined, promised = (
         session.attempts.uncommitted.pipelined,
         session.attempts.uncommitted.promised.get(job, 0),
@@ -221,7 +221,7 @@ def _capacity_is_coming(session: Session, job: Job) -> Diagnosis | None:
 
 
 def _objection(session: Session, job: Job) -> Diagnosis | None:
-    """A plugin, or an action, left the job out."""
+    """A plugin or an action left the job out."""
     text = session.objections.get(job)
     if text is None:
         return None
@@ -235,7 +235,7 @@ def _all_gated(job: Job) -> Diagnosis | None:
     gates = sorted({gate for task in tasks for gate in task.gates})
     text = f"its pods have scheduling gates: {', '.join(gates)}"
     remedy = "it continues when the controller that set the gates removes them"
-    if gates == [names.AFTER]:  # its controller holds its pods until other jobs have ended
+    if gates == [names.AFTER]:  # its controller holds the pods until other jobs have ended
         others = job.annotations.get(names.AFTER, "")[:200] or "none, its annotation is empty"
         text, remedy = f"it waits for other jobs: {others}", _AFTER_OTHERS
     return Diagnosis("scheduling-gates", "SchedulingGated", text, remedy, code="SchedulingGated")
@@ -275,7 +275,7 @@ _UNEXPLAINED = Why(
 
 
 def _enqueue_numbers(session: Session, job: Job, refused: Diagnosis) -> Diagnosis:
-    """What enqueue compares: what the job requests and what is free."""
+    """The request of the job and the free resources, which enqueue compares."""
     cluster, wanted = session.cluster, session.needs.least(job) or {}
     if not wanted:
         return refused
@@ -299,7 +299,7 @@ def _enqueue_numbers(session: Session, job: Job, refused: Diagnosis) -> Diagnosi
 
 
 def _no_action(session: Session, job: Job) -> Diagnosis | None:
-    """Pods that ask for nothing are placed by backfill alone."""
+    """Pods without requests are placed by the action backfill only."""
     pending = job.counts[Status.PENDING]
     if not pending or job.pending_best_effort < pending or "backfill" in session.policy.actions:
         return None
@@ -324,11 +324,11 @@ def _not_placed(job: Job) -> Diagnosis:
     return replace(steady, measure=lambda: replace(steady, message=group_message(job)))
 
 
-# -- jobs that wait for a promised start, or that would delay a job that does
+# -- jobs with a promised start, and jobs that would delay one
 
 
 def _promised_start(session: Session, job: Job) -> Diagnosis | None:
-    """Capacity is reserved for it, and it is known when it starts at the latest."""
+    """Capacity is reserved for the job, with the latest start."""
     promise = session.rules.promised(job)
     if promise is None:
         return None
@@ -363,22 +363,22 @@ def _some(known: tuple[str, ...]) -> str:
 
 
 def _held_back(session: Session, job: Job) -> Diagnosis | None:
-    """There may be capacity for it, but it would delay jobs before it."""
+    """The job may fit, but would delay jobs before it."""
     held = session.reports.held_back.get(job) or session.rules.held_back(job)
     return refusal_diagnosis("backfill", held) if held is not None else None
 
 
-# -- jobs that were moved aside for a gang and wait for the pods that their controllers make anew
+# -- jobs that were moved for a gang and wait for their replacement pods
 
 
 class MovedPods:
-    """Jobs that lack pods because these were moved: capacity is held for the new ones."""
+    """Jobs whose pods were moved: capacity is held for the replacements."""
 
     def __init__(self, session: Session):
         self._session = session
 
     def of_job(self, job: Job) -> Diagnosis | None:
-        """None unless capacity is held for its pods to come, and without them it cannot start."""
+        """The diagnosis of a job that cannot start without replacement pods for which capacity is held; or None."""
         nodes = self._nodes.get(job.id) if len(job.tasks) < job.minimum else None
         if not nodes:
             return None
@@ -390,7 +390,7 @@ class MovedPods:
 
     @cached_property
     def _nodes(self) -> dict[JobId, list[str]]:
-        """The nodes where capacity is held for pods to come, by job."""
+        """The nodes where capacity is held for replacement pods, by job."""
         nodes: dict[JobId, list[str]] = {}
         for reservation in self._session.cluster.reservations:
             if isinstance(reservation.owner, RoleOwner):
