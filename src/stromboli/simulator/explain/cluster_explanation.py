@@ -1,4 +1,4 @@
-"""The answer to `stromboli explain` from a loaded cluster, a policy and the time: nothing outside is touched."""
+"""The answer to `stromboli explain`, as a function of a loaded cluster, a policy and the time."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from stromboli.sources.usage_feed import UsageFeed
 from stromboli.sources.usage_sources import LOCAL
 
 WITHOUT_REMEDIES = ("cycle", "pod-group", "pipeline")
-"""Gates at which there is nothing to try: something is missing, or it starts anyway."""
+"""Gates without remedies to try: an object is missing, or the job starts anyway."""
 NEVER = "It does not start by waiting: it requests more than all nodes have."
 Histories = Mapping[str, History]
-"""What is known of subjects besides their objects, by `namespace/name` of a PodGroup or the name of a queue or node."""
+"""Further histories of subjects, by `namespace/name` of a PodGroup or the name of a queue or node."""
 
 
 @dataclass(slots=True)
 class ClusterExplainer:
-    """Explains what a name means in a loaded cluster, which is used up by a forecast."""
+    """Explains subjects of a loaded cluster; a forecast uses the cluster up."""
 
     loaded: Loaded
     policy: Policy
@@ -58,7 +58,7 @@ class ClusterExplainer:
     with_forecast: bool = True
 
     def explain(self, subjects: Sequence[Found], cluster: str = "") -> Explanation:
-        """Explain all of these after one and the same cycle."""
+        """Explain all subjects after the same cycle."""
         if self.loaded.expansion is not None:
             Rehearsal(self.loaded.intake, self.now).claims.make_from_templates()
             make_ephemeral_claims(self.loaded.intake)
@@ -89,7 +89,7 @@ class ClusterExplainer:
         )
 
     def _look(self, subjects: Sequence[Found]) -> tuple[list[Subject], dict[int, WaitClues]]:
-        """What the engine says after a cycle, which is taken back, and what is worth trying for those who wait."""
+        """The explanations after a cycle, which is undone, and clues to remedies for waiting jobs."""
         clues: dict[int, WaitClues] = {}
 
         def look(outcome: Outcome) -> list[Subject]:
@@ -128,12 +128,12 @@ def _is_too_large(subject: JobExplanation) -> bool:
     return subject.wait is not None and subject.wait.code == LARGER_THAN_CLUSTER
 
 
-# -- when jobs that wait will probably start: a simulation from the present on, in which nothing is submitted
+# -- when waiting jobs will probably start: a simulation from now on without new jobs
 
 
 MAX_NODES = 20
-WORK = 250_000
-"""What a run may look at: moments times nodes, jobs, and four times the pods that wait."""
+FORECAST_WORK = 250_000
+"""What a run may look at: moments times nodes, jobs, and four times the waiting pods."""
 GATED = "Start time unknown: its pods have scheduling gates."
 MIN_MOMENTS, MAX_MOMENTS = 3, 2_000
 
@@ -146,7 +146,7 @@ def forecast_starts(
     names: Collection[str],
     waits: Waits | None = None,
 ) -> dict[str, StartForecast]:
-    """Forecast when these jobs start; this uses up the loaded cluster. Without any time limit nothing is tried.
+    """Forecast when these jobs start; this uses up the loaded cluster. Without any time limit it runs no simulation.
 
     `waits`: the jobs for which the present cycle had no capacity.
     """
@@ -180,14 +180,14 @@ def forecast_starts(
 
 
 def moments_for(cluster: Cluster) -> int:
-    """How many moments may be looked at."""
+    """How many moments the forecast simulates."""
     waiting = sum(job.counts[Status.PENDING] for job in cluster.backlog)
     cost = max(len(cluster.nodes) + len(cluster.jobs) + 4 * waiting, 1)
-    return max(MIN_MOMENTS, min(MAX_MOMENTS, WORK // cost))
+    return max(MIN_MOMENTS, min(MAX_MOMENTS, FORECAST_WORK // cost))
 
 
 def _has_known_end(cluster: Cluster, now: float) -> bool:
-    """Whether it is known of any job when it ends."""
+    """Whether the end of any job is known."""
     run_times = RunTimes(cluster.queues)
     for job in cluster.jobs.values():
         tasks = [*job.by_status[Status.RUNNING], *job.by_status[Status.BOUND]]
@@ -202,7 +202,7 @@ def _is_gated(job: Job) -> bool:
 
 
 def _unstarted(until: float, ended: bool, held: bool) -> StartForecast:
-    """`held`: jobs hold capacity after the last known end."""
+    """`held`: whether jobs hold capacity after the last known end."""
     if not ended:
         moment = time_text(until)
         return StartForecast(f"Not before {moment}, where the forecast ends.", not_before=moment)

@@ -22,21 +22,21 @@ State = Literal["waits", "starts", "runs", "partly-runs", "leaving", "ended", "e
 
 
 class PodCounts(Struct):
-    """Pods of a job by what they do."""
+    """Pods of a job by state."""
 
     total: int = 0
     minimum: int = 0
     """How many must start together."""
     waiting: int = 0
     running: int = 0
-    """On a node, started or about to."""
+    """Pods on a node, started or not."""
     leaving: int = 0
     succeeded: int = 0
     failed: int = 0
 
 
 class PodRequest(Struct):
-    """What equal pods ask for each."""
+    """The request of each of some equal pods."""
 
     pods: int
     requests: Resources
@@ -45,7 +45,7 @@ class PodRequest(Struct):
 
 
 class GateState(Struct):
-    """A gate that a job has to pass: passed, holding it, or not known before those above it are passed."""
+    """A gate: passed, holding the job, or unknown until the gates before it are passed."""
 
     gate: str
     state: Literal["passed", "holds", "unknown"]
@@ -53,25 +53,25 @@ class GateState(Struct):
 
 
 class NodeGroupRoom(Struct):
-    """Room for the waiting pods on nodes of one type or size."""
+    """Capacity for the waiting pods on nodes of one type or size."""
 
     name: str
     nodes: int
     usable: int
-    """Nodes that nothing but other pods keeps it from."""
+    """Nodes that only other pods keep the job from."""
     fits: int
-    """How many of the waiting pods have room there now, each kind of pod by itself."""
+    """How many of the waiting pods fit there now, each kind of pod by itself."""
     free: Resources
-    """On all usable nodes together."""
+    """What is free on all usable nodes together."""
     largest_free: Resources
-    """The most that any usable node has."""
+    """The most that is free on one usable node."""
     lacks: Resources = {}
-    """By how much that is less than a pod asks for."""
+    """By how much that is less than the request of a pod."""
     example: str = ""
 
 
 class HyperNodeRoom(Struct):
-    """Room for the pods of a gang in a HyperNode."""
+    """Capacity for the pods of a gang in a HyperNode."""
 
     name: str
     tier: int | None
@@ -94,39 +94,39 @@ class ResourceHolder(Struct):
     holds: Resources
     priority: int = 0
     until: str | None = None
-    """When it has ended at the latest by its time limit; none without one, or if it is over it."""
+    """When it ends at the latest by its time limit; None without a limit, or if the limit is exceeded."""
     over_limit: bool = False
     not_evicted: str = ""
     """Why the policy does not evict it."""
 
 
 class ObjectChange(Struct, omit_defaults=True):
-    """A change to objects of one kind: the same merge patch for each, a new object, or their deletion."""
+    """A change to objects of one kind: one merge patch for all, a new object, or deletion."""
 
     operation: Literal["patch", "create", "delete"]
     kind: str
     names: list[str]
     namespace: str = ""
     patch: dict[str, Any] = {}
-    """Of `patch` and `create`; lists in it replace what is there."""
+    """For `patch` and `create`; lists replace those of the object."""
 
 
 class Remedy(Struct):
-    """What would let a job start: tried on the loaded objects, not guessed."""
+    """What would let a job start, as a trial on the loaded objects showed."""
 
     kind: str
     text: str
     changes: list[ObjectChange] = []
     actions: list[str] = []
-    """The actions of the policy with which it was tried, if they are part of it."""
+    """The actions of the policy in the trial, if the remedy changes them."""
     cycles: int = 1
-    """After how many cycles it starts."""
+    """After how many cycles the job starts."""
     evicts: list[str] = []
-    """Pods that are evicted on the way."""
+    """Pods that are evicted for the job."""
 
 
 class StartForecast(Struct):
-    """When it will probably start, if jobs run until their limits and nothing is submitted."""
+    """When a job will probably start, if jobs run until their limits and no jobs are submitted."""
 
     text: str
     start: str | None = None
@@ -134,7 +134,7 @@ class StartForecast(Struct):
     """Seconds from now."""
     nodes: list[str] = []
     after: list[str] = []
-    """The jobs that end on these nodes until then."""
+    """The jobs that end on these nodes before."""
     not_before: str | None = None
 
 
@@ -155,7 +155,7 @@ class SubjectBase(Struct, kw_only=True):
     notes: list[str] = []
     history: History = field(default_factory=History)
     remembered: dict[str, dict[str, str]] = {}
-    """What plugins of the leader remember of it, by plugin."""
+    """The texts of plugins of the leader about the subject, by plugin."""
 
 
 class JobExplanation(SubjectBase, kw_only=True, tag="job", tag_field="subject"):
@@ -163,7 +163,7 @@ class JobExplanation(SubjectBase, kw_only=True, tag="job", tag_field="subject"):
 
     pod_group: str
     native: bool = False
-    """Whether that is a PodGroup of Kubernetes itself."""
+    """Whether it is a PodGroup of Kubernetes itself."""
     queue: str
     state: State
     priority: int = 0
@@ -177,32 +177,32 @@ class JobExplanation(SubjectBase, kw_only=True, tag="job", tag_field="subject"):
     hyper_nodes: list[HyperNodeRoom] = []
     holders: list[ResourceHolder] = []
     evicting: str = ""
-    """Whether the policy evicts for it, in a sentence."""
+    """Whether the policy evicts for the job, in a sentence."""
     remedies: list[Remedy] = []
     in_vain: list[str] = []
-    """What was tried and would not let it start."""
+    """Remedies that were tried and did not help."""
     untried: int = 0
-    """What could have been tried too, had there been time."""
+    """How many remedies were not tried."""
     forecast: StartForecast | None = None
     promise: Promise | None = None
-    """From the leader alone."""
+    """The promised start; only from the leader."""
     places: list[PodPlace] = []
     since: str | None = None
     until: str | None = None
     pod: str = ""
-    """The pod that was asked about, if one was."""
+    """The pod that was asked about, if any."""
     pod_text: str = ""
-    """Of that pod: why it waits, or where it runs."""
+    """Why that pod waits, or where it runs."""
 
     @property
     def starts(self) -> list[StartForecast]:
-        """The start that the leader promised, and the forecast, as far as they are known."""
+        """The start that the leader promised, and the forecast, as far as known."""
         starts = [] if self.promise is None else [promised_start(self.promise)]
         return starts if self.forecast is None else [*starts, self.forecast]
 
 
 class WaitingJob(Struct):
-    """A job that waits in a queue, or for a node."""
+    """A job that waits in a queue, or that fits on a node."""
 
     job: str
     pods: int
@@ -211,7 +211,7 @@ class WaitingJob(Struct):
 
 
 class HoldingJob(Struct):
-    """A job that holds room."""
+    """A job that holds resources."""
 
     job: str
     pods: int
@@ -230,11 +230,11 @@ class QueueShare(Struct):
     capability: str = ""
     waiting: str = ""
     borrowed: str = ""
-    """What it uses beyond what it deserves."""
+    """What it uses above its deserved share."""
 
 
 class QueueExplanation(SubjectBase, kw_only=True, tag="queue", tag_field="subject"):
-    """What a queue has, who is in it and who borrows."""
+    """The shares of a queue, its jobs, and the queues that borrow."""
 
     state: str
     parent: str = ""
@@ -246,7 +246,7 @@ class QueueExplanation(SubjectBase, kw_only=True, tag="queue", tag_field="subjec
     running: list[HoldingJob] = []
     running_total: int = 0
     borrowers: list[str] = []
-    """Other queues that use more than they deserve, each with what."""
+    """Other queues that use more than they deserve, with the amounts."""
 
 
 class NodeShare(Struct):
@@ -257,23 +257,23 @@ class NodeShare(Struct):
     used: str
     free: str
     coming_free: str = ""
-    """Of pods that are leaving."""
+    """What terminating pods hold."""
     promised: str = ""
 
 
 class NodeExplanation(SubjectBase, kw_only=True, tag="node", tag_field="subject"):
-    """What a node offers, who is on it and who could come."""
+    """The resources of a node, its jobs, and the waiting jobs that fit."""
 
     state: str
     takes_nobody: list[str] = []
-    """Why new pods do not come to it."""
+    """Why new pods are not placed on it."""
     taints: list[str] = []
     hyper_nodes: list[str] = []
     shares: list[NodeShare] = []
     running: list[HoldingJob] = []
     running_total: int = 0
     could_fit: list[WaitingJob] = []
-    """Waiting jobs of which single pods have room on it now."""
+    """Waiting jobs with pods that fit on it now."""
 
 
 Subject = JobExplanation | QueueExplanation | NodeExplanation
@@ -304,7 +304,7 @@ def as_builtins(explanation: Explanation) -> dict[str, Any]:
 
 
 def promised_start(promise: Promise) -> StartForecast:
-    """A promise of the leader in words."""
+    """A promise of the leader as a forecast."""
     start = time_text(promise.start)
     text = f"The leader reserved a start by {start}."
     if promise.overdue:
