@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
-from stromboli.engine.eviction.eviction_domains import asks_for_topology
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import (
     clear_first,
@@ -26,6 +25,7 @@ from stromboli.engine.eviction.victim_candidates import VictimCandidates
 from stromboli.engine.eviction.victim_selection import VictimSelection
 from stromboli.engine.points import Choice
 from stromboli.engine.session import Session
+from stromboli.engine.topology.topology_limits import has_topology
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
@@ -76,7 +76,7 @@ def preempt(session: Session) -> None:
     of_same_job = replace(candidates, may_take_from=_is_same_job, scope=lambda task: task.job)
     between_jobs = VictimSelection(session, candidates, arguments)
     within_job = VictimSelection(session, of_same_job, arguments)
-    starving = starving_jobs(session, lambda job: not asks_for_topology(job), between_jobs.may_help)
+    starving = starving_jobs(session, lambda job: not has_topology(job), between_jobs.may_help)
     for _, jobs in session.jobs_by_queue(starving).visits():
         visited = []
         for job in jobs:

@@ -14,14 +14,6 @@ DEFAULT_MAX_DOMAINS = 8
 """The number of domains that are tried for a job."""
 
 
-def asks_for_topology(job: Job) -> bool:
-    """Whether the PodGroup of a job asks for a network topology, for itself or for sub-groups."""
-    if job.group is None:
-        return False
-    policies = job.policies
-    return job.group.spec.network_topology is not None or any(each.network_topology for each in policies)
-
-
 def domains_of_job(session: Session, job: Job, purpose: str = "evict") -> list[Domain]:
     """The domains in which a job may be placed, in order; the whole cluster if it asks for no topology."""
     top = session.cluster.hyper_nodes.top

@@ -17,7 +17,6 @@ import numpy as np
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately, no_attempt_before
 from stromboli.engine.eviction.eviction_domains import (
     DEFAULT_MAX_DOMAINS,
-    asks_for_topology,
     domain_text,
     domains_of_job,
     domains_of_sub_job,
@@ -41,6 +40,7 @@ from stromboli.engine.pending_tasks import pending_tasks
 from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, fits
 from stromboli.engine.plugin import Eviction
 from stromboli.engine.points import Choice, votes_in_turn
+from stromboli.engine.topology.topology_limits import has_topology
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import dominant_share, less_equal, shift, total_of
 from stromboli.model.topology.domain_sums import RowGroups
@@ -79,7 +79,7 @@ class GangEvictionOptions(EvictionOptions):
 
     def serves(self, job: Job) -> bool:
         """Whether pods are evicted for a job of its kind."""
-        return not self.only_topology_jobs or asks_for_topology(job)
+        return not self.only_topology_jobs or has_topology(job)
 
 
 MAX_SPARED = 32

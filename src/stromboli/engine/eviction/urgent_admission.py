@@ -8,8 +8,8 @@ from heapq import merge
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from stromboli.engine.eviction.eviction_domains import asks_for_topology
 from stromboli.engine.queue_limits import own_capability
+from stromboli.engine.topology.topology_limits import has_topology
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import Amounts, excess, lacking, minus, shift
 from stromboli.model.status import Status
@@ -153,7 +153,7 @@ class UrgentAdmission:
 
     def _preempts_for(self, job: Job) -> bool:
         """Whether an action of the policy could preempt for a job; preempt leaves some out (spec 02 6.1)."""
-        return ("preempt" in self._actions and not asks_for_topology(job)) or self._serves("gangpreempt", job)
+        return ("preempt" in self._actions and not has_topology(job)) or self._serves("gangpreempt", job)
 
     def _reclaims_for(self, job: Job) -> bool:
         return "reclaim" in self._actions or self._serves("gangreclaim", job)

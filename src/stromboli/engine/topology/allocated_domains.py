@@ -13,12 +13,12 @@ from msgspec import Struct, structs
 
 from stromboli.engine.topology.topology_limits import (
     HOLDS_ROOM,
+    has_topology,
     highest_tier,
     label_key,
     placed,
     possible_label_domains,
 )
-from stromboli.model.requirements.group_demands import network_topologies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +42,7 @@ class AllocatedDomains:
         self._version = tree.version
         jobs: Iterable[Job] = session.cluster.jobs.values() if everything else changed.jobs
         for job in jobs:
-            if job.group_demands and job.group is not None and network_topologies(job.group):
+            if has_topology(job):
                 _update_job(tree, job)
 
 
@@ -107,7 +107,7 @@ class GangDomain(Struct, frozen=True):
 def gang_domains(cluster: Cluster) -> Iterator[tuple[Job, GangDomain]]:
     """The domains of jobs that ask for a topology, hard or soft, and have pods on nodes."""
     for job in cluster.jobs.values():
-        if job.allocated_count and (label_key(job) or _has_topology(job)):
+        if job.allocated_count and (label_key(job) or has_topology(job)):
             sub_groups = {
                 sub_job.id.rpartition("/")[2]: _domain(cluster, sub_job)
                 for sub_job in job.sub_jobs.values()
@@ -129,7 +129,3 @@ def _domain(cluster: Cluster, unit: Job | SubJob) -> GangDomain:
 
 def _of(domain: Domain, tier: int | None) -> GangDomain:
     return GangDomain(domain.name, tier, domain.title)
-
-
-def _has_topology(job: Job) -> bool:
-    return bool(job.group_demands) and job.group is not None and bool(network_topologies(job.group))

@@ -39,6 +39,14 @@ def highest_tier(tree: HyperNodeTree, unit: Job | SubJob) -> int | None:
     return tree.top.tier if of_job is None else of_job
 
 
+def has_topology(job: Job) -> bool:
+    """Whether the PodGroup of a job requests a network topology, for itself or for sub-groups."""
+    if job.group is None:
+        return False
+    policies = job.policies
+    return job.group.spec.network_topology is not None or any(each.network_topology for each in policies)
+
+
 def requested_topology(unit: Job | SubJob) -> NetworkTopology | None:
     """What a job asks for, or a sub-group, which has its job's unless a policy made it; none if that is nothing."""
     if isinstance(unit, SubJob) and unit.policy is not None:

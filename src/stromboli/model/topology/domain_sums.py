@@ -87,11 +87,6 @@ class DomainSums:
         self._known: dict[Read, _Sums] = {}
 
     @property
-    def clock(self) -> int:
-        """Counts the changes of nodes: as long as it is the same, so are the sums."""
-        return self._columns.clock
-
-    @property
     def allocatable(self) -> Ints:
         """What may be allocated on the nodes of each domain, in total."""
         return self._sum(_allocatable)

@@ -33,7 +33,6 @@ class SessionSums:
         self._leaving: Ints = sums.leaving.copy()
         self.opened: Hashable = self._leaving.tobytes()
         """What leaving tasks hold: all of the use that differs between sessions."""
-        self._fullness: tuple[Hashable, Floats] | None = None
         self._with_capacity: dict[tuple[str, tuple[tuple[int, float], ...]], Bools] = {}
 
     @property
@@ -75,12 +74,6 @@ class SessionSums:
 
     def fullness(self, parts: Sequence[Part]) -> Floats:
         """How full each domain would be, from 0 to 1: the weighted mean over resources; 0 where it would overflow."""
-        moment = (self._sums.clock, tuple(parts))
-        if self._fullness is None or self._fullness[0] != moment:
-            self._fullness = (moment, self._full_with(parts))
-        return self._fullness[1]
-
-    def _full_with(self, parts: Sequence[Part]) -> Floats:
         used, allocatable = self.used, self._sums.allocatable
         total, weights = np.zeros(used.shape[1]), 0
         fitting = np.ones(used.shape[1], dtype=bool)

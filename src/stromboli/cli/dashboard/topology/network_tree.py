@@ -14,7 +14,6 @@ from stromboli.api.types.scheduling import HyperNode
 from stromboli.cli.live.cluster_records import ClusterRecords
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.topology.domain import Domain
-from stromboli.model.topology.domain_sums import RowGroups
 from stromboli.model.topology.hyper_node_tree import HyperNodeTree
 
 
@@ -31,7 +30,6 @@ class NetworkTree:
         self.row: dict[str, int] = {}
         self.domains: list[Domain] = []
         """The HyperNodes that stand, in the order of `sums`: by tier, then by name."""
-        self._groups = RowGroups([], 0)
 
     @property
     def tree(self) -> HyperNodeTree:
@@ -47,8 +45,7 @@ class NetworkTree:
         self._intake.cluster.settle()
         self.names = tuple(node.name for node in self._intake.cluster.columns.nodes)
         self.row = {name: row for row, name in enumerate(self.names)}
-        self.domains = sorted(self.tree.domains.values(), key=lambda domain: (domain.tier, domain.name))
-        self._groups = RowGroups([domain.rows for domain in self.domains], len(self.names))
+        self.domains = self.tree.lookup.domains[:-1]  # without the top
 
     def _follow_nodes(self, records: ClusterRecords) -> None:
         for name in self._labels.keys() - records.nodes.keys():
@@ -70,7 +67,7 @@ class NetworkTree:
 
     def sums(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values by node, in the last axis, summed over each HyperNode."""
-        return self._groups.sums(values)
+        return self.tree.lookup.sums(values)[..., :-1]
 
     @property
     def tiers(self) -> list[int]:
@@ -87,10 +84,7 @@ class NetworkTree:
 
     def in_tier(self, tier: int) -> NDArray[np.bool_]:
         """Whether a node is in any HyperNode of a tier, by row."""
-        inside = np.zeros(len(self.names), dtype=bool)
-        for domain in self.of_tier(tier):
-            inside[domain.rows] = True
-        return inside
+        return self.tree.lookup.of_tier(tier) >= 0
 
     def containing(self, node: str) -> list[Domain]:
         """The HyperNodes that have a node, the lowest first."""
