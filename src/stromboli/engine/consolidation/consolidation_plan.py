@@ -1,6 +1,6 @@
-"""A plan of moves with which a gang fits, and how it is carried out.
+"""A plan of moves with which a gang fits, and its execution.
 
-The moved tasks are evicted, the capacity of all is reserved, and each moved job keeps the time at which it was moved.
+The moved tasks are evicted, capacity is reserved for all, and each moved job records the time of the move.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ConsolidationPlan:
 
 
 def carry_out(session: Session, plan: ConsolidationPlan, options: ConsolidationOptions) -> bool:
-    """Commit a plan as a whole; nothing is committed if the gang's queue may not have as much."""
+    """Commit a plan as a whole; nothing is committed if a limit of the gang's queue forbids it."""
     with session.statement() as trial:
         if not _evict(session, trial, plan, options) or not _pipeline(session, trial, plan):
             return False

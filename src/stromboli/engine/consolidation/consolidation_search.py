@@ -1,8 +1,8 @@
 """The search for the cheapest moves with which a gang fits.
 
-It is a rehearsal: in a statement that is always taken back, tasks are released and placed elsewhere, and the gang's
-tasks take their place. What is left is a plan. Tasks that fit as things are get their places first; for each of the
-others the cheapest set of moves is sought, over the nodes that lack least, and tried.
+The search is a rehearsal in a statement that is always undone: running tasks are released and placed elsewhere, and
+the gang's tasks take their places. The result is a plan. Tasks that fit without moves are placed first. For each other
+task, sets of moves are tried on the nodes that lack least, the cheapest first.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 
 
 MAX_NODES = 64
-"""How many nodes are compared for one task of a gang."""
+"""Maximum number of nodes that are compared for one task of a gang."""
 MAX_TRIES = 128
-"""How many sets of moves are tried for one gang."""
+"""Maximum number of sets of moves that are tried for one gang."""
 MAX_TRIES_PER_CYCLE = 512
-"""How many sets of moves are tried in one cycle, for all gangs together."""
+"""Maximum number of sets of moves that are tried in one cycle, for all gangs together."""
 
 
 class Tries:
-    """How many sets of moves may still be tried in this cycle."""
+    """The number of sets of moves that may still be tried in this cycle."""
 
     def __init__(self) -> None:
         self.left = MAX_TRIES_PER_CYCLE
@@ -79,9 +79,9 @@ class ConsolidationSearch:
         self._domains: dict[SubJob, Domain] = {}
 
     def plan(self) -> ConsolidationPlan | None:
-        """The cheapest plan over the domains of the job; one without moves if it fits as things are.
+        """The cheapest plan over the domains of the job; one without moves if the job fits without them.
 
-        None if there is none, or if it may not be searched for in this cycle any more.
+        None if no plan was found, or if the tries of this cycle are used up.
         """
         if self._tries.left <= 0:
             return None
@@ -172,14 +172,14 @@ class ConsolidationSearch:
         return False
 
     def _note_domain(self, sub_job: SubJob, domain: Domain) -> None:
-        """A sub-group that has several turns is in the lowest domain that has them all."""
+        """Record the lowest domain that contains all domains in which tasks of a sub-group were placed."""
         common = self._session.cluster.hyper_nodes.lowest_common(self._domains.get(sub_job), domain)
         self._domains[sub_job] = domain if common is None else common
 
     def _place_tasks(
         self, trial: Statement, part: Statement, sub_job: SubJob, tasks: list[Task], mask: Bools
     ) -> bool:
-        """First what fits as things are, then what needs moves; until the sub-group has enough."""
+        """Place tasks without moves, then with moves, until the sub-group has enough."""
         session = self._session
         for moves_too in (False, True):
             failed: set[Hashable] = set()
@@ -286,7 +286,7 @@ class ConsolidationSearch:
 
 
 MAX_SETS = 500
-"""How many sets of units are looked at on one node."""
+"""Maximum number of sets of units that are compared on one node."""
 
 Cover = tuple["MoveUnit", ...]
 
@@ -352,11 +352,11 @@ def _covers(lack: Vector, frees: list[Amounts], counts: tuple[int, ...]) -> bool
     )
 
 
-# -- another place for tasks that leave theirs: a single task near its gang, a gang as a whole wherever it may be
+# -- places for tasks that move: for a single task near its gang, for a whole gang in any domain that it may use
 
 
 MAX_PLACES = 16
-"""How many nodes are tried for a task that is to be moved."""
+"""Maximum number of nodes that are tried for a task that moves."""
 
 
 class UnitRelocation:
@@ -403,7 +403,7 @@ class UnitRelocation:
     def _place_sub_job(
         self, sub_job: SubJob | None, tasks: Sequence[Task], within: Domain, origin: Node | None = None
     ) -> bool:
-        """Place tasks in one domain, if need be on other nodes than their origin."""
+        """Place all tasks in one domain, on other nodes than `origin`."""
         for domain in self._domains(sub_job, within):
             mask = domain.mask(len(self._session.cluster.columns))
             if origin is not None:
@@ -446,7 +446,7 @@ class UnitRelocation:
 
 
 def _forget_hyper_nodes(session: Session, job: Job) -> None:
-    """A gang that moves as a whole is bound to no HyperNode any more, until that is taken back."""
+    """Clear the HyperNodes of a gang that moves as a whole; undone with the statement."""
     units: list[Job | SubJob] = [job, *job.sub_jobs.values()]
     for unit in units:
         session.journal.record(partial(setattr, unit, "allocated_hyper_node", unit.allocated_hyper_node))

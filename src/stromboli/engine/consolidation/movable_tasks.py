@@ -1,4 +1,4 @@
-"""What may be moved, and what moves together: a task that its job can spare by itself, else the whole gang."""
+"""Tasks that may be moved, and units that move together: a single task that its job can spare, or the whole gang."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ MOVABLE_STATUSES = (Status.BOUND, Status.RUNNING)
 
 
 class Cost(NamedTuple):
-    """What moves cost: first of all how many pods start again, then the work that is lost with them."""
+    """The cost of moves: first the number of pods that start again, then the work that is lost."""
 
     pods: float = 0
     lost_work: float = 0.0
     """The sum over the pods of their share of the cluster, times the seconds that they have run."""
 
     def plus(self, other: Cost) -> Cost:
-        """Both together."""
+        """The sum of two costs."""
         return Cost(self.pods + other.pods, self.lost_work + other.lost_work)
 
     def shared_by(self, count: int) -> Cost:
-        """The part of each of so many."""
+        """An equal part of the cost."""
         return Cost(self.pods / count, self.lost_work / count)
 
 
@@ -73,10 +73,10 @@ class MovableTasks:
         """The nodes on which a shape of task fits, as of a moment."""
         self._clock = -1
 
-    # -- what may be moved
+    # -- tasks that may be moved
 
     def index(self, beneficiary: Task) -> VictimIndex:
-        """The tasks that may be moved for a task's job, as of now: those of jobs that are not more urgent."""
+        """The tasks that may be moved for a task's job now: those of jobs with no higher priority."""
         priority = beneficiary.job.priority if beneficiary.job is not None else 0
         index = self._indexes.get(priority)
         if index is None:
@@ -85,7 +85,7 @@ class MovableTasks:
         return index
 
     def _may_move_from(self, beneficiary: Task, job: Job) -> bool:
-        """Whether a job that is not more urgent takes part in cycles, is complete, and was not moved recently."""
+        """Whether a job with no higher priority takes part in cycles, is complete, and was not moved recently."""
         mine = beneficiary.job
         if mine is None or job is mine or job.priority > mine.priority or job in self._moved:
             return False
@@ -116,13 +116,13 @@ class MovableTasks:
         return movable and self._has_run_long_enough(task)
 
     def note_moved(self, tasks: Iterable[Task]) -> None:
-        """These were moved just now; their jobs are not moved again in this session."""
+        """Record moved tasks; their jobs are not moved again in this session."""
         self._moved.update(task.job for task in tasks if task.job is not None)
 
-    # -- what moves together
+    # -- units that move together
 
     def units_on(self, node: Node, movable: VictimIndex) -> list[MoveUnit]:
-        """What can be moved off a node as of now, each unit once."""
+        """The units that can be moved off a node now."""
         by_job: dict[Job, list[Task]] = {}
         for task in node.tasks:
             if task.job is not None and task in movable:
@@ -130,7 +130,7 @@ class MovableTasks:
         return [unit for job, tasks in by_job.items() for unit in self._units_of(job, tasks, movable)]
 
     def _fits_elsewhere(self, task: Task) -> bool:
-        """Whether a single task fits on some other node: a quick check before its place is sought."""
+        """Whether a single task fits on some other node: a quick check before the search for its place."""
         session = self._session
         columns = session.cluster.columns
         if self._clock != columns.clock:
@@ -144,7 +144,7 @@ class MovableTasks:
         return int(np.count_nonzero(fitting)) > own
 
     def _units_of(self, job: Job, tasks: list[Task], movable: VictimIndex) -> list[MoveUnit]:
-        """Each task by itself as far as its job can spare it, the cheapest first; for the others the whole gang."""
+        """Single tasks as far as the job can spare them, the cheapest first; then the whole gang."""
         if not is_complete(job):
             return []
         units: list[MoveUnit] = []
@@ -158,9 +158,7 @@ class MovableTasks:
 
     def _whole(self, job: Job, movable: VictimIndex) -> list[MoveUnit]:
         members = list(self._candidates.members(job))
-        if job.counts[
-            Status.PIPELINED
-        ]:  # a part of it moves already, or waits for capacity beside the others
+        if job.counts[Status.PIPELINED]:  # some of its tasks are moved already, or wait for capacity
             return []
         if len(members) != job.allocated_count or len(members) > self._options.max_moves:
             return []
@@ -172,7 +170,7 @@ class MovableTasks:
         return [MoveUnit(job, tuple(sorted(members, key=self._session.task_key)), True, cost)]
 
     def cost(self, task: Task) -> Cost:
-        """What it costs to move a task."""
+        """The cost of moving a task."""
         session = self._session
         started = task.started if task.started is not None else task.scheduled_at
         run_time = max(session.now - started, 0.0) if started is not None else 0.0

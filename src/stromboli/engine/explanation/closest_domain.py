@@ -1,4 +1,4 @@
-"""The domain that comes closest to having capacity for a gang, what it lacks, and which jobs hold that."""
+"""The domain with capacity for most pods of a gang, what it lacks, and the jobs that hold that."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ class ClosestDomain(Struct, frozen=True):
     """The domain with capacity for most of the pods that a gang needs to start."""
 
     name: str
-    """Of a HyperNode, or a label with its value: `rack=r1`."""
+    """The name of a HyperNode, or a label with its value: `rack=r1`."""
     title: str
-    """The same for users, who read the value of a label instead of a generated name."""
+    """The display name: the value of a label instead of a generated name."""
     tier: int | None
     """None for a label."""
     fits: int
-    """For how many of the pods it has capacity."""
+    """The number of pods for which it has capacity."""
     needed: int
     lacks: dict[str, str]
     """What is missing for the others, by resource."""
     holders: tuple[DomainHolder, ...]
-    """The jobs that hold most of that there."""
+    """The jobs that hold most of what it lacks."""
     nodes: int = 0
     unusable: tuple[str, ...] = ()
-    """Those of its nodes that the pods cannot use, free or not."""
+    """Its nodes that the pods cannot use."""
     namespaces: tuple[str, ...] | UnsetType = UNSET
-    """The namespace of each holder; unset once it was decided which of them a reader may know."""
+    """The namespace of each holder; unset in a copy for a reader."""
 
     def for_reader(self, namespace: str) -> ClosestDomain:
-        """As a reader of one namespace may know it: without names of jobs elsewhere. Empty: of all namespaces."""
+        """A copy for a reader of one namespace, without names of jobs elsewhere; empty: of all namespaces."""
         if isinstance(self.namespaces, UnsetType):
             return self
         holders = tuple(
@@ -85,9 +85,9 @@ class ClosestDomain(Struct, frozen=True):
 
 
 class DomainSearch:
-    """Capacity in domains for the pods that a gang needs, as it was when the actions had run, or with `empty` nodes.
+    """Capacity in domains for the pods that a gang needs, after the actions have run, or with `empty` nodes.
 
-    Nodes that keep the pods out have none; with `every_node` they are taken for nodes that do not.
+    Nodes that the pods cannot use have none, except with `every_node`.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class DomainSearch:
         self._slots = TaskSlots(kinds)
 
     def _idle_without_others(self, tasks: Sequence[Task]) -> Ints:
-        """What nodes had free, less what other tasks of the job had when it was last tried."""
+        """The free amounts of nodes, less those that other tasks of the job had when it was last tried."""
         idle = self._session.attempts.uncommitted.idle
         free: Ints = (self._cluster.columns.idle if idle is None else idle).copy()
         for other in self._job.by_status[Status.PENDING] if self._job is not None else ():
@@ -148,7 +148,7 @@ class DomainSearch:
         )
 
     def lacking(self, domain: Domain) -> Amounts:
-        """What the pods without capacity request, of resources that are short by themselves or else of all."""
+        """The requests of the pods without capacity, of resources that are short by themselves, else of all."""
         alone: Amounts = {}
         together: Amounts = {}
         for slots, number in self._slots.kinds:

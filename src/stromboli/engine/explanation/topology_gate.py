@@ -53,7 +53,7 @@ class _Size(Enum):
 
 
 class TopologyGate:
-    """Jobs for which the search found no domain, from what it left behind."""
+    """Diagnoses of jobs for which the search found no domain, by its records in `session.attempts`."""
 
     def __init__(self, session: Session, by_size: Callable[[Job], Diagnosis | None]):
         self._session = session
@@ -64,7 +64,7 @@ class TopologyGate:
         self._lacking: dict[frozenset[tuple[Shape, int]], Amounts] = {}
 
     def of_job(self, job: Job) -> Diagnosis | None:
-        """By the job or the sub-group that found no domain with capacity; none if that is not what holds the job."""
+        """The diagnosis of a job for which, or for a sub-group of which, no domain has capacity; none for others."""
         unit = self._unit(job)
         if unit is None:
             return None
@@ -77,9 +77,9 @@ class TopologyGate:
         return self._by_size(job) or self._without_capacity(unit)
 
     def by_size(self, job: Job) -> Diagnosis | None:
-        """Of a job that was not tried: even empty HyperNodes that it may use are too small.
+        """The diagnosis of a job that was not tried, since even empty HyperNodes are too small; none for others.
 
-        The gate and the shares count nothing for it, so what they say of it explains nothing.
+        The queue gate and the shares ignore such a job, so they cannot explain why it waits.
         """
         session, limit = self._session, self._session.topology.tier_limit(job)
         if limit is None or session.needs.is_hopeless(job) or not session.needs.could_never_start(job):
@@ -91,7 +91,7 @@ class TopologyGate:
         return Diagnosis("topology", _NO_HYPER_NODE, text, remedy, code=_NO_DOMAIN_CODE)
 
     def _without_capacity(self, unit: Job | SubJob) -> Diagnosis | None:
-        """Of a job that may be anywhere and was not tried, since all nodes together have too little capacity."""
+        """The diagnosis of a job without topology limits for which all nodes together have too little capacity."""
         asked = self._asked.of(unit).tasks
         key = frozenset(Counter(task.shape for task in asked).items())
         if key not in self._lacking:
@@ -157,12 +157,12 @@ class TopologyGate:
                 return text, "delete its pods so that they all start in one"
             where = f"HyperNode {domains[-1].title}, where its other pods are"
             text = f"it must stay in {where}, which has no capacity for {_rest(unit)}{bad}"
-            return text, self._ways(f"wait until capacity is free there, {wider}")
+            return text, self._with_actions(f"wait until capacity is free there, {wider}")
         size, gang = self._size(unit, limit), self._asked.of(unit).text
         fewer = f"{self._asked.fewer_remedy}, " if self._asked.of(unit).more_than_needed else ""
         if size is _Size.ENOUGH:
             text = f"no HyperNode of {tier} or below has capacity for {gang}{bad}"
-            return text, self._ways(f"wait until one has capacity, {fewer}{wider}")
+            return text, self._with_actions(f"wait until one has capacity, {fewer}{wider}")
         bad += self._without_nodes(limit)
         if size is _Size.WITH_ALL_NODES:
             text = f"no HyperNode of {tier} or below has enough usable nodes for {gang}{bad}"
@@ -190,7 +190,7 @@ class TopologyGate:
                 text = f"its running pods have no common value of node label {key}"
                 return text, "delete its pods so that they all start with the same value"
             text = f"it must stay on nodes with {domains[0].name}, where its other pods are, which have no capacity"
-            return f"{text} for {_rest(job)}", self._ways("wait until capacity is free there")
+            return f"{text} for {_rest(job)}", self._with_actions("wait until capacity is free there")
         size, gang = self._size(job, key), self._asked.of(job).text
         if size is _Size.TOO_SMALL:
             text = f"no value of node label {key} has enough nodes for {gang}"
@@ -199,7 +199,7 @@ class TopologyGate:
             text = f"no value of node label {key} has enough usable nodes for {gang}"
             return text, f"{_USE_NODES}, or {anew}"
         text = f"no value of node label {key} has nodes with capacity for {gang}"
-        return text, self._ways(f"wait until one has capacity, or {anew}")
+        return text, self._with_actions(f"wait until one has capacity, or {anew}")
 
     def _size(self, unit: Job | SubJob, limit: int | str) -> _Size:
         """Whether any domain up to a tier, or of a label, could take it if it were empty; the same for equal gangs."""
@@ -218,7 +218,8 @@ class TopologyGate:
         search = DomainSearch(self._session, tasks, empty=True, every_node=size is _Size.WITH_ALL_NODES)
         return int(search.fits(domains).max(initial=0)) >= search.needed
 
-    def _ways(self, known: str) -> str:
+    def _with_actions(self, known: str) -> str:
+        """A remedy, with the actions for gangs that the policy lacks."""
         missing = [action for action in GANG_ACTIONS if action not in self._session.policy.actions]
         return f"{known}, or add {' or '.join(missing)} to the policy actions" if missing else known
 
@@ -240,7 +241,7 @@ class TopologyGate:
         return replace(steady, remedy=remedy, closest=closest)
 
     def _wider(self, unit: Job | SubJob) -> str:
-        """Where it would have capacity if a higher tier were allowed; empty if nowhere."""
+        """The domain with capacity if a higher tier were allowed; empty if there is none."""
         domain = wider_domain(self._session, unit, self._asked.of(unit).tasks)
         if domain is None:
             return ""
@@ -270,7 +271,7 @@ def _nodes_are_lost(unit: Job | SubJob) -> bool:
 
 
 def _tier_text(unit: Job | SubJob, limit: int) -> str:
-    """`tier 1`, or `tier 1 (rack)` if it was asked for by name."""
+    """`tier 1`, or `tier 1 (rack)` if it was requested by name."""
     topology = requested_topology(unit)
     by_name = topology is not None and topology.highest_tier_allowed is None
     name = topology.highest_tier_name if topology is not None and by_name else ""
@@ -284,7 +285,7 @@ def _rest(unit: Job | SubJob) -> str:
 
 
 def _farther_apart(unit: Job | SubJob) -> str:
-    """How to allow a higher tier; that of a Job is fixed, but its controller leaves the PodGroup's as it is."""
+    """How to allow a higher tier; the tier of a Job is immutable, that of its PodGroup is not."""
     job = unit.job if isinstance(unit, SubJob) else unit
     owner, where = job.owner, ""
     if owner is not None and owner.kind == "Job":
@@ -294,7 +295,7 @@ def _farther_apart(unit: Job | SubJob) -> str:
     return f"allow a higher tier or set mode: soft{where}"
 
 
-# -- for how many pods of a gang a domain must have capacity: its minimum, or by the rule of Volcano all that wait
+# -- the pods of a gang for which a domain must have capacity: its minimum, or by Volcano's rule all pending pods
 
 
 class Asked(NamedTuple):
@@ -302,7 +303,7 @@ class Asked(NamedTuple):
 
     tasks: list[Task]
     needed: int
-    """How many of them it has to have to start."""
+    """How many of them it needs to start."""
     text: str
     """`16 pods`, `4 pods of subgroup worker`, `all 4 pending pods, although 1 would be enough to start`."""
 
@@ -320,7 +321,7 @@ class AskedPods:
         plugins = (plugin for plugin in session.rules.plugins if plugin.fewer_pods_remedy)
         asking = next(plugins, None)
         self.plugin = asking.name if asking is not None else ""
-        """The plugin that asks a HyperNode for capacity for all pods that wait, if any does (spec 04 9)."""
+        """The plugin that requires a HyperNode with capacity for all pending pods, if any does (spec 04 9)."""
         self.fewer_remedy = asking.fewer_pods_remedy if asking is not None else ""
 
     def of(self, unit: Job | SubJob) -> Asked:
@@ -339,7 +340,7 @@ class AskedPods:
         return Asked(waiting, needed, _text(unit, len(waiting), needed))
 
     def _asks_for_all(self, unit: Job | SubJob) -> bool:
-        """Not of a job with sub-groups, of which each is asked for, nor of a gang that knows its domain."""
+        """Whether the plugin applies: not to a job with sub-groups as a whole, nor to a gang with placed pods."""
         whole = isinstance(unit, SubJob) or not unit.policies
         return bool(self.plugin) and whole and not label_key(unit) and not any(placed(unit))
 

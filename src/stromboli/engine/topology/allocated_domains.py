@@ -1,7 +1,6 @@
-"""The domains that gangs with a topology are in: the allocated HyperNode (spec 01 7.4), and as users read it.
+"""The allocated HyperNodes of gangs (spec 01 7.4), and the domains of gangs for users.
 
-The allocated HyperNode is memory: what is lost of it, by a restart or a change of the tree, is recovered from where the
-tasks of the gang are.
+After a restart or a change of the tree, the allocated HyperNode is recovered from the nodes of the gang's tasks.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from stromboli.engine.topology.topology_limits import (
-    HOLDS_ROOM,
+    HOLDS_RESOURCES,
     has_topology,
     highest_tier,
     label_key,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class AllocatedDomains:
-    """Brings allocated HyperNodes up to date when a session opens: of jobs that changed, of all if the tree did."""
+    """Updates allocated HyperNodes when a session opens: of jobs that changed, or of all jobs if the tree changed."""
 
     def __init__(self) -> None:
         self._version = -1
@@ -51,30 +50,28 @@ def _update_job(tree: HyperNodeTree, job: Job) -> None:
     common: Domain | None = None
     for sub_job in job.sub_jobs.values():
         common = tree.lowest_common(common, tree.domain(sub_job.allocated_hyper_node))
-    if common is None:  # sub-groups come and go with their tasks
+    if common is None:  # no sub-group has tasks on nodes
         job.allocated_hyper_node = ""
     elif any(changes) or not _allowed(tree, job, tree.domain(job.allocated_hyper_node)):
         job.allocated_hyper_node = common.name
 
 
 def _update_sub_job(tree: HyperNodeTree, sub_job: SubJob) -> bool:
-    """Recover the domain of a sub-group that has none, or one that no longer has its nodes; whether it changed."""
+    """Recover the domain of a sub-group that has none or whose nodes are elsewhere; return whether it changed."""
     before = sub_job.allocated_hyper_node
-    nodes = [task.node for task in placed(sub_job, HOLDS_ROOM) if task.node is not None]
+    nodes = [task.node for task in placed(sub_job, HOLDS_RESOURCES) if task.node is not None]
     if not nodes:
         sub_job.allocated_hyper_node = ""
     else:
         rows = [node.row for node in nodes if node.row >= 0]
-        domains = (
-            tree.containing(rows) if rows else [tree.top]
-        )  # a node that is lost has no place in the tree
+        domains = tree.containing(rows) if rows else [tree.top]  # deleted nodes are not in the tree
         if not any(domain.name == before and _allowed(tree, sub_job, domain) for domain in domains):
             sub_job.allocated_hyper_node = domains[0].name
     return sub_job.allocated_hyper_node != before
 
 
 def _allowed(tree: HyperNodeTree, unit: Job | SubJob, domain: Domain | None) -> bool:
-    """Whether a domain is there and not above the highest tier that a job or a sub-group may span."""
+    """Whether a domain exists and is not above the highest tier that a job or a sub-group may span."""
     limit = highest_tier(tree, unit)
     return domain is not None and (limit is None or domain.tier <= limit)
 
@@ -86,13 +83,13 @@ class GangDomain(Struct, frozen=True):
     """The lowest domain that has all pods of a gang, and of each of its sub-groups."""
 
     name: str = ""
-    """Of a HyperNode, or a label with its value: `rack=r1`; empty if no domain has all of them."""
+    """The name of a HyperNode, or a label with its value: `rack=r1`; empty if no domain has all pods."""
     tier: int | None = None
     """None for a label."""
     title: str = ""
-    """The name as users read it: the value of a label instead of a generated name."""
+    """The display name: the value of a label instead of a generated name."""
     sub_groups: dict[str, GangDomain] = {}
-    """The domains of sub-groups, by the names of these."""
+    """The domains of sub-groups by name."""
 
     @property
     def text(self) -> str:
@@ -105,7 +102,7 @@ class GangDomain(Struct, frozen=True):
 
 
 def gang_domains(cluster: Cluster) -> Iterator[tuple[Job, GangDomain]]:
-    """The domains of jobs that ask for a topology, hard or soft, and have pods on nodes."""
+    """The domains of jobs that request a topology, hard or soft, and have pods on nodes."""
     for job in cluster.jobs.values():
         if job.allocated_count and (label_key(job) or has_topology(job)):
             sub_groups = {
@@ -117,7 +114,9 @@ def gang_domains(cluster: Cluster) -> Iterator[tuple[Job, GangDomain]]:
 
 
 def _domain(cluster: Cluster, unit: Job | SubJob) -> GangDomain:
-    nodes = [task.node for task in placed(unit, HOLDS_ROOM) if task.node is not None and task.node.row >= 0]
+    nodes = [
+        task.node for task in placed(unit, HOLDS_RESOURCES) if task.node is not None and task.node.row >= 0
+    ]
     if not nodes:
         return GangDomain()
     if key := label_key(unit):

@@ -1,8 +1,8 @@
-"""Gangs in the network's shape, in one session: the domains to try, where a gang is, and the nodes it must keep to.
+"""The network topology of gangs in one session: the domains to try, the domain of a gang, and the nodes it may use.
 
-Whatever places a task, a hard topology is never left (spec 01 7.3). The domains of a native group are the values of a
-label; they are scored by kube-scheduler's rule: the more of its pods fit and the fuller the domain is with them, the
-better. Ties fall to the domain of the first node.
+A hard topology limits every action that places a task (spec 01 7.3). The domains of a native group are the values of a
+label. They are scored by kube-scheduler's rule: the more of its pods fit and the fuller the domain is with them, the
+better. Of equal domains, that of the first node is chosen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from stromboli.engine.placement.node_fit import SlotCount
 from stromboli.engine.topology.topology_limits import (
-    HOLDS_ROOM,
+    HOLDS_RESOURCES,
     highest_tier,
     label_key,
     placed,
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain, Floats
 
-_EARLIER = tuple(status for status in HOLDS_ROOM if status is not Status.ALLOCATED)
+_EARLIER = tuple(status for status in HOLDS_RESOURCES if status is not Status.ALLOCATED)
 """The statuses of tasks that were placed before this session."""
 _VIEW = (VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY)
 PLACING = ("allocate", "reserve")
-"""Purposes for which only what is free counts."""
+"""Purposes that use free resources only."""
 FULL = 100
-"""What a domain scores if it is full, and what it scores if no other takes more pods."""
+"""The score of a domain that is full, and of the domain that takes most pods."""
 NOMINATED = 500
-"""What it scores beyond that if nodes of it were cleared for pods of the group."""
+"""The additional score of a domain with nodes that were cleared for pods of the group."""
 STARTS_NOW = 1000
-"""What it scores beyond all that if the group can start there at once."""
+"""The additional score of a domain in which the group can start at once."""
 
 
 class GangTopology:
@@ -56,13 +56,13 @@ class GangTopology:
         self._together: dict[Job | SubJob, tuple[int, bool]] = {}
 
     def tier_limit(self, unit: Job | SubJob) -> int | None:
-        """The highest tier that a job or a sub-group may span; none if it asks for no topology."""
+        """The highest tier that a job or a sub-group may span; none if it requests no topology."""
         return highest_tier(self._session.cluster.hyper_nodes, unit)
 
     # -- the domain of a gang
 
     def allocated_domain(self, unit: Job | SubJob) -> Domain | None:
-        """The lowest domain that contains all tasks of a job or a sub-group with resources; none if there are none.
+        """The lowest domain with all tasks of a job or a sub-group that hold resources; none without such tasks.
 
         While `allocate` searches, the tasks that the trial has placed count too.
         """
@@ -77,7 +77,7 @@ class GangTopology:
         self._trial_domains[sub_job] = before if leaf is None else tree.lowest_common(leaf, before)
 
     def stop_following(self, sub_job: SubJob) -> None:
-        """At the end of a trial: `allocated_domain` is again what it was before."""
+        """Reset `allocated_domain` at the end of a trial."""
         self._trial_domains.pop(sub_job, None)
 
     def widen(self, unit: Job | SubJob, domain: Domain) -> None:
@@ -94,7 +94,7 @@ class GangTopology:
     # -- the domains to try
 
     def gradients(self, unit: Job | SubJob, root: Domain, purpose: str) -> list[list[Domain]]:
-        """Groups of domains to try for a job or a sub-group, best first; just the root if no plugin answers."""
+        """Groups of domains to try for a job or a sub-group, best first; the root alone if no plugin answers."""
         if label_key(unit):
             return _label_gradients(self._session, unit, root, purpose)
         answer = self._session.rules.hyper_node_gradients(unit, root, purpose)
@@ -113,7 +113,7 @@ class GangTopology:
         return any(True for _ in self._limited_units(task))
 
     def nodes(self, task: Task, within: Bools | None = None) -> Bools | None:
-        """Of these nodes, those that a task may use without leaving the domain of its gang; none for all nodes."""
+        """The nodes among these that a task may use without leaving the domain of its gang; none: all nodes."""
         for unit in self._limited_units(task):
             inside = np.zeros(len(self._session.cluster.columns), dtype=bool)
             for domain in possible_domains(self._session.cluster, unit, without=task):
@@ -145,8 +145,8 @@ class GangTopology:
     def _is_divided(self, unit: Job | SubJob) -> bool:
         """Whether no domain that the topology allows has the nodes of all tasks placed in earlier sessions.
 
-        They lie too far apart, or on a node outside of all HyperNodes that the topology allows. Such a gang has no
-        domain to keep to, and best-effort tasks use no capacity: they go anywhere (spec 02 4.1).
+        They are too far apart, or on a node outside of all HyperNodes that the topology allows. Best-effort tasks of
+        such a gang use no resources and may run on any node (spec 02 4.1).
         """
         if label_key(unit):
             return False
@@ -160,7 +160,7 @@ class GangTopology:
 def _label_gradients(session: Session, unit: Job | SubJob, root: Domain, purpose: str) -> list[list[Domain]]:
     """The domains to try for a native group, all in one group; those without capacity only for evictions.
 
-    To be allocated, the one sub-group of a job chooses, so that domains are scored together.
+    In `allocate` the only sub-group of a job chooses the domain, so that all domains are scored together.
     """
     job = unit.job if isinstance(unit, SubJob) else unit
     if root is not session.cluster.hyper_nodes.top or (unit is job and purpose in PLACING):
@@ -176,7 +176,7 @@ def _label_gradients(session: Session, unit: Job | SubJob, root: Domain, purpose
 
 
 def _label_scores(session: Session, sub_job: SubJob, domains: Sequence[Domain]) -> Mapping[str, float]:
-    """How good domains are for a group, by name."""
+    """The scores of domains for a group, by name."""
     if len(domains) < 2:
         return {}
     capacity = LabelCapacity(session, sub_job.job)
@@ -195,7 +195,7 @@ class LabelCapacity:
         self._label = label_domains(self._columns, label_key(job))
         self.domains = list(self._label.by_value.values())
         self.fitting = np.zeros(len(self.domains))
-        """How many fit once what is leaving has left."""
+        """How many fit once leaving tasks have left."""
         self.fitting_now = np.zeros(len(self.domains))
         self._incoming = np.zeros((len(_VIEW), len(self.domains)))
         tasks = [task for task in job.by_status[Status.PENDING] if not task.gates]

@@ -1,8 +1,8 @@
 """The search for the domain of a gang: group by group, the nearest first, and the best of a group (spec 02 3.4).
 
-Volcano tries every domain of a group and takes the best of those that serve. The same is found with fewer trials:
-domains without capacity for enough tasks are left out (`DomainCapacity`), and of a job with one sub-group the domains
-are tried in the order of their scores, since nothing but the state before the trial makes these.
+Volcano tries every domain of a group and takes the best of those that serve. This search has the same result with
+fewer trials: domains without capacity for enough tasks are skipped (`DomainCapacity`), and the domains of a job with
+one sub-group are tried in the order of their scores, which depend only on the state before the trial.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Offer(NamedTuple):
-    """A domain that may serve a sub-group, and what it is worth."""
+    """A domain that may serve a sub-group, and its score."""
 
     domain: Domain
     score: float
@@ -52,12 +52,12 @@ class GradientSearch:
         self._held_by_queue: Job | None = None
 
     def place(self, job: Job, pending: PendingTasks) -> bool:
-        """Place a job in the best domain of the first group that has any for it; whether it could start there."""
+        """Place a job in the best domain of the first group in which it can start; return whether there is one."""
         without_domain = self._session.attempts.without_domain
         without_domain.pop(job, None)
         could_start = self._search(job, pending)
         if could_start:
-            without_domain.pop(job, None)  # of domains that did not serve
+            without_domain.pop(job, None)  # recorded for domains that did not serve
         return could_start
 
     def _search(self, job: Job, pending: PendingTasks) -> bool:
@@ -85,7 +85,7 @@ class GradientSearch:
         return False
 
     def _nothing_fits(self, pending: PendingTasks) -> bool:
-        """Whether no task has a place on any node, so that no domain need be tried; their verdicts say why."""
+        """Whether no task fits on any node; if so, the verdicts of the tasks are recorded."""
         session, top = self._session, self._session.cluster.hyper_nodes.top
         for sub_job, tasks in pending.items():
             session.attempts.clear_failed_roles(sub_job)
@@ -126,7 +126,7 @@ class GradientSearch:
     # -- a job in one domain, sub-group by sub-group
 
     def _try(self, job: Job, pending: PendingTasks, domain: Domain) -> float | None:
-        """What a domain is worth to a job; none if the job cannot start there."""
+        """The score of a domain for a job; none if the job cannot start there."""
         with self._session.statement() as trial:
             return self._place_in(trial, job, pending.copy(), domain, compared=True)
         return None
@@ -145,7 +145,7 @@ class GradientSearch:
     def _place_in(
         self, trial: Statement, job: Job, pending: PendingTasks, domain: Domain, compared: bool
     ) -> float | None:
-        """Place sub-groups until the job is ready; what their domains are worth, none if it cannot start."""
+        """Place sub-groups until the job is ready; return the score of their domains, none if it cannot start."""
         session = self._session
         session.attempts.forget_verdicts(job)
         total = 0.0
@@ -169,7 +169,7 @@ class GradientSearch:
     def _place_sub_job(
         self, sub_job: SubJob, tasks: list[Task], root: Domain, compared: bool
     ) -> float | None:
-        """Place a sub-group in the best domain for it at or below a root; what that domain is worth."""
+        """Place a sub-group in the best domain for it at or below a root; return the score of that domain."""
         session = self._session
         if sub_job.nominated_hyper_node and place_nominated(session, sub_job, tasks, root):
             return 0.0
@@ -182,9 +182,9 @@ class GradientSearch:
     def _offers(
         self, sub_job: SubJob, tasks: list[Task], root: Domain, slots: TaskSlots, compared: bool
     ) -> Iterator[Offer]:
-        """Domains for a sub-group, the best first; each is asked for when those before it did not serve.
+        """Yield domains for a sub-group, the best first; the caller takes the next one if a domain does not serve.
 
-        If their scores are compared with those of others, they are what they are among the domains that serve.
+        Scores that are compared with those in other domains of the job are computed among the domains that serve.
         """
         session, needed = self._session, self._session.rules.tasks_needed(sub_job)
         gradients = session.topology.gradients(sub_job, root, self._purpose)
@@ -228,7 +228,7 @@ class GradientSearch:
     # -- a job with one sub-group
 
     def _settle_best_offer(self, job: Job, pending: PendingTasks, domains: Sequence[Domain]) -> bool:
-        """Place a job in the domain with the best offer; a domain whose offer does not serve makes its next."""
+        """Place a job in the domain with the best offer; if an offer does not serve, its domain makes the next."""
         session = self._session
         session.attempts.forget_verdicts(job)
         (sub_job, tasks), *_ = pending.items()
@@ -252,7 +252,7 @@ class GradientSearch:
                 and not session.attempts.failed_roles(sub_job)
                 and session.journal.refused_moves == refused
             ):
-                # nodes took all that its queue may have
+                # nodes accepted all tasks that the queue allows
                 self._held_by_queue = job
                 return False
             if following := next(offers, None):
@@ -261,15 +261,15 @@ class GradientSearch:
 
 
 def _ends_in_one_turn(job: Job) -> bool:
-    """Whether what a job gets in a domain is decided when its tasks were tried once (spec 01 3.3)."""
+    """Whether trying the tasks of a job once decides what it gets in a domain (spec 01 3.3)."""
     return not job.policies and job.minimum >= sum(job.role_minimums.values())
 
 
-# -- how many tasks fit into domains, at most: by what each node will have free, whatever other pods may do about it
+# -- the maximum number of tasks that fit into domains, by what each node will have free
 
 
 class DomainCapacity:
-    """Slots for tasks of each kind, by node and summed over domains; counted anew when nodes changed."""
+    """Slots for tasks of each kind, by node and summed over domains; counted again when nodes changed."""
 
     def __init__(self, session: Session):
         self._session = session
@@ -282,7 +282,7 @@ class DomainCapacity:
         return self._count(tasks, [task.shape for task in tasks])
 
     def of_usable_nodes(self, tasks: Sequence[Task]) -> TaskSlots:
-        """The same by what they request and by the nodes that they may use at all; it costs more."""
+        """The same for nodes that the tasks may use; this costs more."""
         return self._count(
             tasks, [(task.shape, self._session.placement.key(task)) for task in tasks], usable=True
         )
@@ -322,7 +322,7 @@ class DomainCapacity:
 
 
 def _reserved(cluster: Cluster, tasks: Sequence[Task]) -> int:
-    """How many tasks more may fit than nodes have slots: all, if capacity is reserved for any."""
+    """The number of tasks that may fit beyond the slots of nodes: all, if capacity is reserved for any of them."""
     if not cluster.reservations:
         return 0
     reserved = any(cluster.reservations.own_room(task) is not None for task in tasks)

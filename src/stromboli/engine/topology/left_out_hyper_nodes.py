@@ -1,4 +1,4 @@
-"""HyperNodes that are left out or odd otherwise: events on them, and texts for the jobs that would need them."""
+"""Problems of HyperNodes: events about them, and texts for the jobs that they affect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_NAMED = 3
 MAX_EXAMINED = 1000
 MAX_EVENTS = 50
-"""Events about HyperNodes in one cycle; those about others follow in the next."""
+"""Maximum number of HyperNodes with events in one cycle; events about others follow in the next cycle."""
 _USED = "all problems are resolved: it is part of the tree with all of its members"
 
 
@@ -56,7 +56,7 @@ def _left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) ->
 
 
 def hyper_node_events(tree: HyperNodeTree) -> Iterator[Event]:
-    """Events about HyperNodes that are left out, have unknown members or an odd tier, or are well again, each once."""
+    """Events about new, changed and resolved problems of HyperNodes, each once."""
     for name in list(islice(tree.unreported, MAX_EVENTS)):
         del tree.unreported[name]
         before, now = tree.reported.pop(name, {}), tree.notices(name)

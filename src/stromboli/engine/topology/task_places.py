@@ -1,4 +1,4 @@
-"""Places for the tasks of a sub-group in a domain: those that were nominated, else one task after the other."""
+"""Place the tasks of a sub-group in a domain: on their nominated nodes, else one task after the other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def place_tasks(
     session: Session, trial: Statement, sub_job: SubJob, tasks: list[Task], domain: Domain
 ) -> bool:
-    """Place tasks one after the other until the sub-job is ready; whether it is, or will be."""
+    """Place tasks one after the other until the sub-group is ready; return whether it is ready or pipelined."""
     in_topology = requested_topology(sub_job) is not None
     while tasks:
         task = tasks.pop()
@@ -46,7 +46,7 @@ def place_tasks(
 
 
 def find_place(session: Session, sub_job: SubJob, task: Task, domain: Domain) -> Place | Verdict | None:
-    """Where a task may go in a domain, or why nowhere; none if it may not be placed at all."""
+    """The place for a task in a domain, or why it has none; none if its queue, a gate or its role forbids it."""
     return _find_node(session, task, domain) if _may_be_placed(session, sub_job, task) else None
 
 
@@ -69,7 +69,7 @@ def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:
 
 
 def _may_lift_gate(session: Session, task: Task) -> bool:
-    """Whether only our own gate holds a task, and it asked for that (spec 05 6.5)."""
+    """Whether a task has no gate but that of queue admission, and requests it (spec 05 6.5)."""
     gate = names.QUEUE_ALLOCATION_GATE
     return (
         names.QUEUE_ADMISSION in session.features
@@ -95,7 +95,7 @@ def _find_node(session: Session, task: Task, domain: Domain) -> Place | Verdict:
 
 
 def place_nominated(session: Session, sub_job: SubJob, tasks: list[Task], root: Domain) -> bool:
-    """Put all tasks where they were nominated, or none; a nomination that does not serve is forgotten."""
+    """Place all tasks on their nominated nodes, or none; a nomination that does not serve is cleared."""
     domain = session.cluster.hyper_nodes.domain(sub_job.nominated_hyper_node)
     with session.statement() as trial:
         if (
@@ -112,14 +112,14 @@ def place_nominated(session: Session, sub_job: SubJob, tasks: list[Task], root: 
 
 
 def forget_nomination(session: Session, sub_job: SubJob, tasks: Iterable[Task]) -> None:
-    """Cleared nodes do not serve: other nodes are tried at once, and in later cycles."""
+    """Clear a nomination that does not serve: other nodes are tried at once, and in later cycles."""
     _clear(session, sub_job, "nominated_hyper_node")
     for task in tasks:
         _clear(session, task, "nominated")
 
 
 def _clear(session: Session, target: SubJob | Task, field: str) -> None:
-    """Clear a field now, and also for later cycles, should the statement around be taken back."""
+    """Clear a field now, and also for later cycles if the enclosing statement is undone."""
     if getattr(target, field):
         session.journal.update(target, field, "")
         session.journal.deferred.write(target, field, "")

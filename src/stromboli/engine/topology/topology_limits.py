@@ -1,4 +1,4 @@
-"""How far apart the tasks of a job may be (spec 01 7.3): its highest tier or its label, and the domains that remain."""
+"""The topology limits of a job (spec 01 7.3): its highest tier or its label, and the domains that it may use."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from stromboli.model.topology.domain import Domain
     from stromboli.model.topology.hyper_node_tree import HyperNodeTree
 
-HOLDS_ROOM = tuple(status for status in Status if ALLOCATED_CLASS[status])
-PLACED = (*HOLDS_ROOM, Status.PIPELINED)
+HOLDS_RESOURCES = tuple(status for status in Status if ALLOCATED_CLASS[status])
+PLACED = (*HOLDS_RESOURCES, Status.PIPELINED)
 
 
 def highest_tier(tree: HyperNodeTree, unit: Job | SubJob) -> int | None:
-    """The highest tier that a job or a sub-group may span; none if it asks for no topology.
+    """The highest tier that a job or a sub-group may span; none if it requests no topology.
 
     A soft topology allows the tier of the top; in a sub-group, that of its job. The domains of a label are below all
     HyperNodes.
@@ -48,7 +48,7 @@ def has_topology(job: Job) -> bool:
 
 
 def requested_topology(unit: Job | SubJob) -> NetworkTopology | None:
-    """What a job asks for, or a sub-group, which has its job's unless a policy made it; none if that is nothing."""
+    """The topology that a job or a sub-group requests; a sub-group without a policy has that of its job."""
     if isinstance(unit, SubJob) and unit.policy is not None:
         return unit.policy.network_topology
     job = unit.job if isinstance(unit, SubJob) else unit
@@ -62,7 +62,7 @@ def _hard_tier(tree: HyperNodeTree, topology: NetworkTopology) -> int | None:
 
 
 def label_key(unit: Job | SubJob) -> str:
-    """The label whose value all nodes of a native group must share; empty if it asks for none.
+    """The label whose value all nodes of a native group must share; empty if it requests none.
 
     Kubernetes honours this without a plugin, and so does the engine.
     """
@@ -90,14 +90,14 @@ def possible_domains(
     nodes = [task.node for task in placed(unit, statuses) if task is not without and task.node is not None]
     if key := label_key(unit):
         return possible_label_domains(cluster.columns, key, nodes)
-    known = [node.row for node in nodes if node.row >= 0]  # a node that is lost has no place in the tree
+    known = [node.row for node in nodes if node.row >= 0]  # deleted nodes are not in the tree
     if limit is None or (nodes and not known):
         return []
     return [domain for domain in cluster.hyper_nodes.containing(known) if domain.tier <= limit]
 
 
 def possible_label_domains(columns: Columns, key: str, nodes: Sequence[Node]) -> list[Domain]:
-    """The domains that have all nodes on which a group is; none if these are in several, or all lost."""
+    """The domains that have all nodes of a group; empty if these are in several domains, or all deleted."""
     domains = label_domains(columns, key).by_value
     if not nodes:
         return list(domains.values())
