@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stromboli.model.cpus.cpu_ledger import CpuLedger
 
 
-# -- remedies for a Guaranteed pod that finds no CPUs of its own
+# -- remedies for a Guaranteed pod without exclusive CPUs
 
 
 RUN_EXPORTER = Remedy(
@@ -47,14 +47,10 @@ STRICT = ("restricted", SINGLE)
 
 def fewer_cpus(ledger: CpuLedger, policy: str, asked: int) -> Remedy:
     """The remedy for a container without NUMA nodes that have enough CPUs left."""
-
-    def text(task: Task) -> str:
-        return _text(ledger, policy, asked, in_numbers=False)
-
-    def in_numbers(task: Task) -> str:
-        return _text(ledger, policy, asked, in_numbers=True)
-
-    return Remedy(text, in_numbers)
+    return Remedy(
+        lambda task: _text(ledger, policy, asked, in_numbers=False),
+        lambda task: _text(ledger, policy, asked, in_numbers=True),
+    )
 
 
 def _text(ledger: CpuLedger, policy: str, asked: int, in_numbers: bool) -> str:
@@ -98,21 +94,21 @@ def _cpus(count: int) -> str:
     return f"{count} CPU{'s' if count != 1 else ''}"
 
 
-# -- whether a node has CPUs for the containers of a pod, and which
+# -- the CPUs of a node for the containers of a pod
 
 
 NO_POLICY = ("", "none")
 NAME_LENGTH = 63
 
 
-class Ask(NamedTuple):
-    """What is read of a task: its policy, and its containers with their exclusive CPUs."""
+class CpuRequest(NamedTuple):
+    """The policy of a task, and its containers with their exclusive CPUs."""
 
     policy: str
     containers: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(cls, spec: PodSpec, policy: str) -> Ask:
+    def of(cls, spec: PodSpec, policy: str) -> CpuRequest:
         containers = tuple(
             (container.name[:NAME_LENGTH], whole_cpus(container)) for container in spec.containers
         )
@@ -133,27 +129,27 @@ PASSES = Assignment()
 UNKNOWN_CPUS = Assignment(refusal=names.NUMA_INFO_EMPTY, remedy=RUN_EXPORTER)
 
 
-def assign(ask: Ask, cpus: NodeCpus, free: int | None) -> Assignment:
+def assign(request: CpuRequest, cpus: NodeCpus, free: int | None) -> Assignment:
     """The CPUs of a node for a pod, in the order of checks of Volcano (spec 04 7)."""
     static, policy, reserved = cpus.policies
-    if ask.policy:
+    if request.policy:
         if not static:
             return Assignment(refusal=names.CPU_MANAGER_NOT_STATIC, remedy=SET_STATIC)
-        if policy != ask.policy:
-            differs = names.NUMA_POLICY_DIFFERS.format(task=ask.policy, node=policy)
+        if policy != request.policy:
+            differs = names.NUMA_POLICY_DIFFERS.format(task=request.policy, node=policy)
             return Assignment(refusal=differs, remedy=SAME_POLICY)
         if not free:
             return Assignment(refusal=names.NUMA_CPUS_EMPTY, remedy=ALL_ASSIGNED)
     elif not static or policy in NO_POLICY:
         return PASSES
     kept, assigned = reserved_cpus(cpus.topology, reserved), 0
-    for container, request in ask.containers:
+    for container, count in request.containers:
         available = None if free is None else free & ~kept
-        hint = best_hint(policy, cpus.topology, available, request)
+        hint = best_hint(policy, cpus.topology, available, count)
         if not admits(policy, hint):
             unassignable = names.NUMA_UNASSIGNABLE.format(container=container)
-            return Assignment(refusal=unassignable, asked=request)
-        given = _cpus_for(cpus.topology, hint, available or 0, request)
+            return Assignment(refusal=unassignable, asked=count)
+        given = _cpus_for(cpus.topology, hint, available or 0, count)
         assigned |= given
         free = None if free is None else free & ~given
     return Assignment(assigned)
@@ -169,7 +165,7 @@ def _cpus_for(topology: CpuTopology, hint: Hint, available: int, request: int) -
     return 0 if rest is None else aligned | rest
 
 
-# -- which NUMA nodes a container should have its CPUs from: what the kubelet's topology manager would choose
+# -- the NUMA nodes for the CPUs of a container, as the kubelet's topology manager would choose them
 
 
 class Hint(NamedTuple):
@@ -243,7 +239,7 @@ def _can_serve(counts: Mapping[int, int], numbers: list[int], size: int, request
 
 @dataclass(frozen=True, slots=True)
 class NumaArguments:
-    """How much the score counts."""
+    """The weight of the score."""
 
     weight: int = arg("weight", 1, "Weight of the preference for few NUMA nodes.")
 
@@ -258,34 +254,36 @@ class NumaAware(Plugin):
 
     def __init__(self, arguments: NumaArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
-        self._verdicts: dict[Ask, NodeVerdicts] = {}
-        self._used: set[Ask] = set()
-        self._asks: dict[tuple[Shape, str], Ask | None] = {}
+        self._verdicts: dict[CpuRequest, NodeVerdicts] = {}
+        self._used: set[CpuRequest] = set()
+        self._requests: dict[tuple[Shape, str], CpuRequest | None] = {}
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._verdicts = {} if dirty.everything else {ask: self._verdicts[ask] for ask in self._used}
-        self._used, self._asks = set(), {}
+        self._verdicts = (
+            {} if dirty.everything else {request: self._verdicts[request] for request in self._used}
+        )
+        self._used, self._requests = set(), {}
 
-    # -- what is asked for
+    # -- requests
 
-    def shape_key(self, task: Task) -> Ask | None:
-        return self._ask(task)
+    def shape_key(self, task: Task) -> CpuRequest | None:
+        return self._request(task)
 
-    def _ask(self, task: Task) -> Ask | None:
-        """What a task requests of the CPUs of a node; none if this plugin does not concern it."""
+    def _request(self, task: Task) -> CpuRequest | None:
+        """The CPUs that a task requests; none if this plugin does not apply to it."""
         policy = task.annotations.get(names.NUMA_TOPOLOGY_POLICY, "")
         key = (task.shape, policy)
-        if key not in self._asks:
-            ask = Ask.of(task.shape.spec, policy) if qos_class(task.shape.spec) == GUARANTEED else None
-            self._asks[key] = ask
-        known = self._asks[key]
+        if key not in self._requests:
+            guaranteed = qos_class(task.shape.spec) == GUARANTEED
+            self._requests[key] = CpuRequest.of(task.shape.spec, policy) if guaranteed else None
+        known = self._requests[key]
         return known if known is not None and (known.policy or self.session.cluster.cpus.nodes) else None
 
-    def _verdicts_on(self, ask: Ask) -> NodeVerdicts:
-        self._used.add(ask)
-        known = self._verdicts.get(ask)
+    def _verdicts_on(self, request: CpuRequest) -> NodeVerdicts:
+        self._used.add(request)
+        known = self._verdicts.get(request)
         if known is None:
-            known = self._verdicts[ask] = NodeVerdicts(self.session.cluster, ask)
+            known = self._verdicts[request] = NodeVerdicts(self.session.cluster, request)
         return known
 
     def _version(self, task: Task) -> int:
@@ -294,13 +292,13 @@ class NumaAware(Plugin):
     # -- filter
 
     def node_filters(self, task: Task) -> Iterable[NodeFilter]:
-        if self._ask(task) is not None:
+        if self._request(task) is not None:
             yield NodeFilter(self._checks, self.name, "pods", self._version)
 
     def _checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        ask = self._ask(task)
-        if ask is not None:
-            verdicts = self._verdicts_on(ask)
+        request = self._request(task)
+        if request is not None:
+            verdicts = self._verdicts_on(request)
             verdicts.follow()
             codes = nodes.pick(verdicts.codes)
             for reason, code in verdicts.reasons.items():
@@ -310,8 +308,8 @@ class NumaAware(Plugin):
 
     def node_scores(self, task: Task) -> Iterable[NodeScore]:
         """Only tasks with a policy of their own have preferences, and only where the filter has chosen CPUs."""
-        ask = self._ask(task)
-        if ask is not None and ask.policy and self.switches.get("enablePredicate", True):
+        request = self._request(task)
+        if request is not None and request.policy and self.switches.get("enablePredicate", True):
             yield NodeScore(
                 self._numa_nodes,
                 self.name,
@@ -324,20 +322,20 @@ class NumaAware(Plugin):
             )
 
     def _numa_nodes(self, task: Task, nodes: Nodes) -> Column:
-        ask = self._ask(task)
-        if ask is None:
+        request = self._request(task)
+        if request is None:
             return nodes.zeros()
-        verdicts = self._verdicts_on(ask)
+        verdicts = self._verdicts_on(request)
         verdicts.follow()
         return nodes.pick(verdicts.touched)
 
     # -- the CPUs
 
     def grants(self, task: Task, node: Node, now: bool) -> Iterable[Grant | Refusal]:
-        ask = self._ask(task)
-        if ask is None:
+        request = self._request(task)
+        if request is None:
             return
-        verdicts = self._verdicts_on(ask)
+        verdicts = self._verdicts_on(request)
         assignment = verdicts.assignment(node)
         if assignment.refusal:
             yield Refusal(assignment.refusal, plugin=self.name, remedy=verdicts.remedy(assignment))
@@ -352,7 +350,7 @@ def _fewer_is_better(task: Task, nodes: Nodes, raw: Column, candidates: Column) 
     return 100 - (raw.astype(int) * 100 // most if most else raw)
 
 
-# -- what each node means to pods that ask for the same CPUs, as columns that follow the ledger
+# -- the result of each node for pods with equal requests, as columns that follow the ledger
 
 
 REMEMBERED_STATES = 65_536
@@ -360,20 +358,20 @@ REMEMBERED_STATES = 65_536
 
 
 class NodeVerdicts:
-    """For one ask, the refusal of each node and the number of NUMA nodes used; only changed nodes are evaluated again.
+    """For one request, the refusal of each node and the number of NUMA nodes used; follows nodes that change.
 
-    Nodes with the same CPUs, the same ones free, share their assignment.
+    Nodes with the same CPUs and the same free CPUs share their assignment.
     """
 
-    def __init__(self, cluster: Cluster, ask: Ask):
+    def __init__(self, cluster: Cluster, request: CpuRequest):
         self._cluster = cluster
-        self._ask = ask
+        self._request = request
         self._assignments: dict[tuple[CpuTopology, NodePolicies, int | None], Assignment] = {}
         self._layout = self._position = -1
         self.reasons: dict[str, int] = {}
         """The code of each refusal; 0 in the column means that the node passes."""
         self.remedies: dict[int, Remedy] = {}
-        """What would help, by the code of the refusal."""
+        """The remedies by the code of the refusal."""
         self.codes: Ints = np.zeros(0, dtype=np.int64)
         self.touched: Ints = np.zeros(0, dtype=np.int64)
         """The number of NUMA nodes that the CPUs of the pod would belong to, by node."""
@@ -383,7 +381,7 @@ class NodeVerdicts:
         columns, ledger = self._cluster.columns, self._cluster.cpus
         changed = ledger.changes.since(self._position) if columns.layout == self._layout else None
         if changed is None:
-            unknown = UNKNOWN_CPUS if self._ask.policy else PASSES
+            unknown = UNKNOWN_CPUS if self._request.policy else PASSES
             self.codes = np.full(len(columns), self._code(unknown), dtype=np.int64)
             self.touched = np.zeros(len(columns), dtype=np.int64)
             changed = set(ledger.nodes)
@@ -398,14 +396,14 @@ class NodeVerdicts:
         ledger = self._cluster.cpus
         cpus = ledger.nodes.get(node.name)
         if cpus is None:
-            return UNKNOWN_CPUS if self._ask.policy else PASSES
+            return UNKNOWN_CPUS if self._request.policy else PASSES
         free = ledger.free(node.name)
         state = (cpus.topology, cpus.policies, free)
         known = self._assignments.get(state)
         if known is None:
             if len(self._assignments) >= REMEMBERED_STATES:
                 self._assignments.clear()
-            known = self._assignments[state] = assign(self._ask, cpus, free)
+            known = self._assignments[state] = assign(self._request, cpus, free)
         return known
 
     def _judge(self, node: Node) -> None:
@@ -421,7 +419,7 @@ class NodeVerdicts:
         return code
 
     def remedy(self, assignment: Assignment) -> Remedy:
-        """What would help if a node refuses."""
+        """The remedy for the refusal of a node."""
         if assignment.asked is None:
             return assignment.remedy
-        return fewer_cpus(self._cluster.cpus, self._ask.policy, assignment.asked)
+        return fewer_cpus(self._cluster.cpus, self._request.policy, assignment.asked)

@@ -119,16 +119,14 @@ class ConsolidationSearch:
         with self._session.rehearsal() as trial:
             if not self._place_gang(trial, domain):
                 return None
-            changes, cost = trial.changes(), Cost()
             moves = self._moves(trial)
-            for move in moves:
-                cost = cost.plus(self._movable.cost(move.task))
+            moved = [move.task for move in moves]
             placements = tuple(
                 (change.task, change.node)
-                for change in changes
+                for change in trial.changes()
                 if change.task.job is self._job and change.node is not None
             )
-            chosen_by = self._agreed([move.task for move in moves]).by if moves else ""
+            cost, chosen_by = self._movable.cost_of(moved), self._agreed(moved).by if moved else ""
             return ConsolidationPlan(self._job, domain, moves, placements, self._domains, cost, chosen_by)
 
     @staticmethod

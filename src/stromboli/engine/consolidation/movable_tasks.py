@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -164,10 +165,12 @@ class MovableTasks:
             return []
         if not all(task in movable for task in members):
             return []
-        cost = Cost()
-        for task in members:
-            cost = cost.plus(self.cost(task))
+        cost = self.cost_of(members)
         return [MoveUnit(job, tuple(sorted(members, key=self._session.task_key)), True, cost)]
+
+    def cost_of(self, tasks: Iterable[Task]) -> Cost:
+        """The cost of moving several tasks."""
+        return reduce(Cost.plus, map(self.cost, tasks), Cost())
 
     def cost(self, task: Task) -> Cost:
         """The cost of moving a task."""

@@ -1,1 +1,1 @@
-"""The cards of nodes (GPUs, NPUs) that several pods share: what there is, what each task holds of it."""
+"""The cards of nodes (GPUs, NPUs) that several pods share, and the shares that tasks hold."""

@@ -1,4 +1,4 @@
-"""A card of a node as its device plugin registers it, and the slots that a MIG card may be cut into."""
+"""A card of a node as its device plugin registers it, and the slots into which a MIG card may be partitioned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MigInstance(Struct, frozen=True, rename="camel"):
 
 
 class Geometry(Struct, frozen=True, rename="camel"):
-    """A way to cut a MIG card: all slots that it then has."""
+    """A way to partition a MIG card: all slots that it then has."""
 
     group: str = ""
     instances: tuple[MigInstance, ...] = field(default=(), name="geometries")
@@ -60,7 +60,7 @@ def parse_share_name(name: str) -> tuple[str, Slot | None]:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One card: what it is and how much of it there is."""
+    """One card: its model and its capacity."""
 
     index: int
     """Its index among the cards of its node; the lowest breaks ties."""

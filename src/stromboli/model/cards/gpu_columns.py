@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
-# -- what a pod requests: a number of GPUs, and a part of each
+# -- the request of a pod: a number of GPUs, and a part of each
 
 
 WHOLE = 1000

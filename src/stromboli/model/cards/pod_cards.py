@@ -1,4 +1,4 @@
-"""What pods request of cards, and what they hold by grant or by the annotations of their bind (spec 04 10.3-10.6)."""
+"""The cards that pods request, and the shares that they hold by grant or by annotations (spec 04 10.3-10.6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
-# -- what a task is given of the cards of its node
+# -- the shares that a task is granted
 
 
 class CardShare(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -68,7 +68,7 @@ def lock_counts(since: str, now: float) -> bool:
     return abs(now - moment.timestamp()) < LOCK_SECONDS
 
 
-# -- what pods request and hold
+# -- the shares that pods request and hold
 
 
 MAX_SHARES = 1024

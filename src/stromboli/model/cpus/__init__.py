@@ -1,1 +1,1 @@
-"""The CPUs of nodes by number: which NUMA node, socket and core each belongs to, and which task was given which."""
+"""The CPUs of nodes by number, with their NUMA node, socket and core, and the CPUs granted to tasks."""

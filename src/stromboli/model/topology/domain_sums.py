@@ -88,22 +88,22 @@ class DomainSums:
 
     @property
     def allocatable(self) -> Ints:
-        """What may be allocated on the nodes of each domain, in total."""
+        """The allocatable amounts of the nodes of each domain."""
         return self._sum(_allocatable)
 
     @property
     def free(self) -> Ints:
-        """What is free there now."""
+        """The free amounts now."""
         return self._sum(_free)
 
     @property
     def free_in_future(self) -> Ints:
-        """What will be free there once leaving tasks have left and promised tasks have started."""
+        """The free amounts once leaving tasks have left and promised tasks have started."""
         return self._sum(_free_in_future)
 
     @property
     def leaving(self) -> Ints:
-        """What will be free there beyond what is free now; negative if more is promised than leaving."""
+        """The amounts of leaving tasks less those of promised tasks."""
         return self._sum(_leaving)
 
     def _sum(self, read: Read) -> Ints:
@@ -145,7 +145,7 @@ class RowGroups:
         self.count = len(groups)
         self.longest = int(sizes.max(initial=0))
         self._rows = np.concatenate([*groups, np.zeros(0, dtype=np.int64)])
-        self._filled = np.flatnonzero(sizes)  # reduceat does not know empty groups
+        self._filled = np.flatnonzero(sizes)  # reduceat needs groups that are not empty
         self._starts = (np.cumsum(sizes) - sizes)[self._filled]
         owners = np.repeat(np.arange(self.count), sizes)
         self._owners = owners[np.argsort(self._rows, kind="stable")]

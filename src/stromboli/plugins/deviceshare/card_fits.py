@@ -1,4 +1,4 @@
-"""Where a request fits the cards of nodes, as columns: a node that changed is evaluated again."""
+"""The fit of a request on the cards of each node, as columns: a node that changed is evaluated again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
-# -- the shares that a pod would get on a node, or why it gets none
+# -- the shares of a pod on a node, or why it gets none
 
 
 Shares = tuple[tuple[CardShare, ...], ...]
@@ -41,7 +41,7 @@ class Fit(NamedTuple):
 
 
 class CardShortage(NamedTuple):
-    """Why cards do not serve a pod, with its request."""
+    """Why a pod gets no shares of cards, with its request."""
 
     reason: CardReason
     asked: str = ""
@@ -52,7 +52,7 @@ class CardShortage(NamedTuple):
 
     @property
     def remedy(self) -> Remedy:
-        """What would help; a node without such cards explains less than one that has some."""
+        """The remedy; that of a node without such cards ranks lower."""
         return Remedy(self.reason.remedy, rank=Rank.ABSENCE if self.reason == NO_CARDS else Rank.CAUSE)
 
 
@@ -76,7 +76,7 @@ class CardRequest(Protocol):
         """What its device plugin reads about the shares."""
 
 
-# -- cards held for pending tasks (`holdFor`): other tasks get what these leave
+# -- cards reserved for pending tasks (`holdFor`)
 #
 # A reservation holds amounts of a node. The cards of its owner are searched again each time: the request stays the
 # same, and cards are released meanwhile.
@@ -137,9 +137,9 @@ class CardFits:
         self._on_empty: dict[int, tuple[NodeCards, Fit | CardShortage]] = {}
         self._layout = self._version = -1
         self.now: Ints = np.zeros(0, dtype=np.int64)
-        """Why each node does not serve now."""
+        """The number of the reason why each node does not fit now; 0 if it fits."""
         self.later: Ints = self.now
-        """Why it does not even once leaving tasks have left."""
+        """The same once leaving tasks have left."""
         self.scores: Floats = np.zeros(0)
 
     def update(self) -> None:
@@ -262,7 +262,7 @@ class CardFits:
             yield Check(nodes.all(), reasons.MEMORY.of("enough"), True, now=now == FITS)
 
     def _seen_by(self, task: Task) -> tuple[Ints, Ints]:
-        """Why nodes do not serve a task now and later; its own reservation is available to it."""
+        """The reasons of nodes for a task now and later; its own reservation is available to it."""
         own = self._cluster.reservations.own_room(task)
         if own is None:
             return self.now, self.later

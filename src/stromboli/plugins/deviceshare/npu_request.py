@@ -33,7 +33,7 @@ class NpuContainer(msgspec.Struct, frozen=True):
 
 
 def npu_containers(spec: PodSpec, npu: NpuConfig) -> tuple[NpuContainer, ...]:
-    """Of each regular container with a limit of NPUs or of their memory."""
+    """The requests of the regular containers that have a limit of NPUs or of their memory."""
     containers = []
     for container in spec.containers:
         limits, requests = container.resources.limits, container.resources.requests
@@ -56,7 +56,7 @@ class _RuntimeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class NpuRequest:
-    """Everything that determines the NPUs for a pod."""
+    """All inputs to the choice of NPUs for a pod."""
 
     npu: NpuConfig
     containers: tuple[NpuContainer, ...]

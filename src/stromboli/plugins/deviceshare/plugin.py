@@ -84,7 +84,7 @@ class DeviceShare(Plugin):
         self._config: tuple[str | None, DeviceConfig] = (None, BUILT_IN)
         """The text of the configuration and its content."""
         self._problems: dict[str, str] = {}
-        """What was reported about nodes and the configuration."""
+        """The reported problems of nodes."""
         self._fits: OrderedDict[CardRequest, CardFits] = OrderedDict()
         self._matches: dict[LabelSet, frozenset[int]] = {}
         self._asked: dict[Task, tuple[CardRequest, ...]] = {}
@@ -96,7 +96,7 @@ class DeviceShare(Plugin):
         self._registered = False
         """Whether any node registers vGPU cards."""
 
-    # -- life
+    # -- sessions
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         cluster, arguments = session.cluster, self.arguments
@@ -116,7 +116,7 @@ class DeviceShare(Plugin):
         self._matches.clear()
         self._asked.clear()
         self._locks = NodeLocks(cluster, session.now) if arguments.node_lock else None
-        self._tell_problems(session)
+        self._report_problems(session)
 
     def _read_config(self, session: Session) -> DeviceConfig:
         """The configuration of the ConfigMap, read again if it changed; the built-in one without a valid one."""
@@ -126,14 +126,14 @@ class DeviceShare(Plugin):
         if text != self._config[0]:
             config = parse_device_config(text) if text is not None else BUILT_IN
             if isinstance(config, str):
-                self._tell(session, "ConfigMap", key, f"{config}; the built-in configuration is used")
+                self._report(session, "ConfigMap", key, f"{config}; the built-in configuration is used")
                 config = BUILT_IN
             self._config = (text, config)
             self._containers.clear()
             self._unshared.clear()
         return self._config[1]
 
-    def _tell_problems(self, session: Session) -> None:
+    def _report_problems(self, session: Session) -> None:
         """Report each node whose cards cannot be read in an event, once."""
         problems = session.cluster.cards.problems
         for node in [node for node in self._problems if node not in problems]:
@@ -141,15 +141,15 @@ class DeviceShare(Plugin):
         for node, problem in problems.items():
             if self._problems.get(node) != problem:
                 self._problems[node] = problem
-                self._tell(session, "Node", node, f"its cards are not shared out: {problem}")
+                self._report(session, "Node", node, f"its cards are not shared out: {problem}")
 
-    def _tell(self, session: Session, kind: str, key: str, message: str) -> None:
+    def _report(self, session: Session, kind: str, key: str, message: str) -> None:
         namespace, _, name = key.rpartition("/")
         session.journal.decisions.append(
             Event(kind, namespace, name, "Warning", card_reasons.EVENT_BAD_CARDS, message)
         )
 
-    # -- what tasks ask for
+    # -- requests of tasks
 
     def _requests(self, task: Task) -> tuple[CardRequest, ...]:
         """The requests of a task for each model of cards; empty for most tasks."""
@@ -214,7 +214,7 @@ class DeviceShare(Plugin):
     # -- nodes
 
     def prefilter(self, task: Task) -> Refusal | None:
-        """Without the switch of its model a pod would start and find no card."""
+        """Refuse pods for which no enabled model shares cards: they would start without a card."""
         for demand in task.shape.demands:
             if demand.requirement is DEVICE_SHARING and (resource := self._not_shared(task.shape)):
                 return self._not_shared_refusal(resource)
@@ -322,7 +322,7 @@ def _score(fits: list[CardFits], task: Task, nodes: Nodes) -> Column:
     return np.floor(total + 0.5)
 
 
-# -- what a pod asks of GPUs by `volcano.sh/gpu-memory` or `volcano.sh/gpu-number`, and which it gets (spec 04 10.4)
+# -- requests by `volcano.sh/gpu-memory` or `volcano.sh/gpu-number`, and the cards for them (spec 04 10.4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,10 +365,10 @@ class GpuShareRequest:
         return {card_names.PREDICATE_TIME: str(int(now * 10**9)), card_names.GPU_INDEX: indices}
 
 
-# -- nodes that are locked: their device plugin is still serving the pod before (spec 04 10.7)
+# -- locks of nodes whose device plugin is still serving another pod (spec 04 10.7)
 
 
-_ON_THE_WAY = (Status.ALLOCATED, Status.BINDING)
+_BEFORE_BIND = (Status.ALLOCATED, Status.BINDING)
 
 
 class NodeLocks:
@@ -384,10 +384,10 @@ class NodeLocks:
         )
         """Node and name of the locks that are set and not stale."""
         self._free: dict[str, tuple[Bools, int]] = {}
-        """Where each lock is free, as of a version of the ledger."""
+        """The nodes on which each lock is free, at a position of the ledger."""
 
     def is_locked(self, task: Task, node: Node, lock: str) -> bool:
-        """Whether a pod of another job has the lock of a node, or will take it; the pods of a gang share it."""
+        """Whether a pod of another job has or will take the lock of a node; the pods of a gang share it."""
         if (node.name, lock) in self.held:
             return True
         return any(other.job is not task.job for other in self._takers(node, lock))
@@ -396,7 +396,7 @@ class NodeLocks:
         """The tasks that take a lock of a node with their binds."""
         for cards in self._cluster.cards.nodes.get(node.name, {}).values():
             for task in cards.tasks:
-                if task.status in _ON_THE_WAY and any(
+                if task.status in _BEFORE_BIND and any(
                     isinstance(grant, CardGrant) and grant.lock == lock for grant in task.grants
                 ):
                     yield task
@@ -404,7 +404,7 @@ class NodeLocks:
     def check(self, lock: str, task: Task, nodes: Nodes) -> Check:
         """The nodes that are free for a task."""
         free, job = self._unlocked(lock), task.job
-        siblings = (sibling for status in _ON_THE_WAY for sibling in job.by_status[status]) if job else ()
+        siblings = (sibling for status in _BEFORE_BIND for sibling in job.by_status[status]) if job else ()
         shared = {sibling.node for sibling in siblings if sibling.node is not None and sibling.node.row >= 0}
         if shared:
             free = free.copy()

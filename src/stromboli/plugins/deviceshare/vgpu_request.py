@@ -111,7 +111,7 @@ def _no_rules(task: Task) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class VgpuRequest:
-    """Everything that determines the cards for a pod."""
+    """All inputs to the choice of cards for a pod."""
 
     containers: tuple[ContainerRequest, ...]
     choice: CardChoice = CardChoice()
@@ -331,4 +331,4 @@ _CLOSENESS = (
     reasons.CORES,
     reasons.MEMORY,
 )
-"""If several resources of cards are short, the last of these is reported: usually memory."""
+"""If several resources of cards are short, the last one in this order is reported: usually memory."""
