@@ -9,7 +9,7 @@ import pytest
 
 BEFORE_THE_LISTS = "import stromboli.cli.main, stromboli.cli.scheduler, stromboli.scheduler.process"
 BEFORE_THE_FIRST_BIND = (
-    "from stromboli.scheduler import cycle_metrics, introspection, process, replica;"
+    "from stromboli.scheduler import introspection, process, replica;"
     "from stromboli.cli.scheduler import _load_policy;"
     "from stromboli.scheduler.options import parse;"
     "_load_policy(parse([]))"

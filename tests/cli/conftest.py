@@ -9,7 +9,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from stromboli.cli.main import app
-from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.request import Backoff
 from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import job_manifests
 

@@ -12,8 +12,7 @@ import pytest
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.controllers.api_writer import ATTEMPTS, FOREGROUND, ApiWriter
 from stromboli.controllers.watched_kinds import Pod
-from stromboli.kube.guarded_client import LeaseLost
-from stromboli.kube.request import ApiError
+from stromboli.kube.request import ApiError, LeaseLost
 from tests.kube.fake_api import BROKEN, GONE, LOST, Clock, FakeApi, body
 
 POD = Pod(metadata=ObjectMeta("a", namespace="ns", uid="u1", resource_version="7"))

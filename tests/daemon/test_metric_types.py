@@ -15,8 +15,8 @@ def test_buckets_grow_by_a_factor() -> None:
 
 def test_counters_are_shown_under_the_very_names_they_were_given() -> None:
     metrics = MetricSet()
-    bare = metrics._counter("jobs_done", "Jobs", ("queue",))
-    metrics._counter("tries_total", "Tries", prefix="our_").inc()
+    bare = metrics.counter("jobs_done", "Jobs", ("queue",))
+    metrics.counter("tries_total", "Tries", prefix="our_").inc()
     bare.labels("a").inc(3)
     bare.labels("b").inc()
     forget(bare, "b")
@@ -33,8 +33,8 @@ def test_counters_are_shown_under_the_very_names_they_were_given() -> None:
 
 def test_a_metric_that_cannot_be_shown_is_left_out_and_counted() -> None:
     metrics = MetricSet()
-    metrics._gauge("broken", "Fails when asked").set_function(lambda: 1 / 0)
-    metrics._gauge("whole", "Fine").set(1)
+    metrics.gauge("broken", "Fails when asked").set_function(lambda: 1 / 0)
+    metrics.gauge("whole", "Fine").set(1)
     first, second = (metrics.text().decode() for _ in range(2))
     assert "volcano_whole 1.0\n" in first
     assert "volcano_broken" not in first
@@ -47,7 +47,7 @@ def test_a_metric_that_cannot_be_shown_is_left_out_and_counted() -> None:
 )
 def test_whatever_labels_and_values_are_the_page_is_shown(label: str, value: float) -> None:
     metrics = MetricSet()
-    hostile, plain = metrics._gauge("hostile", "Hostile", ("name",)), metrics._gauge("plain", "Plain")
+    hostile, plain = metrics.gauge("hostile", "Hostile", ("name",)), metrics.gauge("plain", "Plain")
     with metrics.guard("test"):
         hostile.labels(label).set(value)
     plain.set(2)

@@ -13,8 +13,7 @@ from stromboli.cli.metrics.prometheus_text import parse_page
 from stromboli.controllers.controller_metrics import Metrics as ControllerMetrics
 from stromboli.daemon.metric_types import MetricSet
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.scheduler.cycle_metrics import CycleMetrics
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from stromboli.testing import World
 from tests.deploy.promql import KnownMetric
@@ -28,13 +27,12 @@ _TYPE = re.compile(r"^# TYPE (\S+) (\S+)$", re.M)
 
 @cache
 def known_metrics() -> dict[str, KnownMetric]:
-    scheduler = Metrics()
-    _tell_story(scheduler)
+    scheduler = _observed()
     values = _label_values(scheduler.text())
     return _known(scheduler, values) | _known(ControllerMetrics(), values)
 
 
-def _tell_story(metrics: Metrics) -> None:
+def _observed() -> SchedulerMetrics:
     """A gang that fits nowhere, an urgent job that evicts, HyperNodes, and writes that fail."""
     world = World(
         "a cpu=2,nvidia.com/gpu=1; b cpu=2",
@@ -43,7 +41,7 @@ def _tell_story(metrics: Metrics) -> None:
             "enqueue, allocate, preempt", "priority gang conformance | predicates proportion nodeorder"
         ),
     )
-    observed = CycleMetrics(metrics, world.rehearsal.now)
+    observed = SchedulerMetrics(world.rehearsal.now)
     world.add(hyper_node("r1", 1, nodes=["a", "b"]))
     world.job(
         "lesser",
@@ -63,6 +61,7 @@ def _tell_story(metrics: Metrics) -> None:
     observed.pod_arrived(1)
     observed.write_failed(WriteFailure(bind, "no"))
     observed.write_failed(WriteFailure(Evict("ns", "p", "u", "a", "ns/j", "preempt"), "no"))
+    return observed
 
 
 def _label_values(page: bytes) -> dict[tuple[str, str], set[str]]:

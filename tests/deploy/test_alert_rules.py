@@ -13,7 +13,8 @@ from deploy import monitoring
 from stromboli.cli.command_group import LazyCommand
 from stromboli.cli.main import app
 from stromboli.cli.metrics import process_lines, scheduler_lines
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
+from tests.cli.metrics.metric_pages import metric
 from tests.deploy.known_metrics import known_metrics
 from tests.deploy.manifests import DEPLOY, ROOT, build, documents, only
 from tests.deploy.promql import Expression
@@ -124,14 +125,14 @@ def test_an_alert_has_the_number_that_stromboli_metrics_judges_by(alert: str) ->
     assert set(expression(alert).numbers) - QUANTILES == {THRESHOLDS[alert]}
 
 
-def _page_of(metrics: Metrics, part: str) -> str:
+def _page_of(metrics: SchedulerMetrics, part: str) -> str:
     return "\n".join(line for line in metrics.text().decode().splitlines() if part in line)
 
 
 def test_an_alert_on_slow_binds_can_fire() -> None:
     """A quantile beyond the last bound of a histogram is told as that bound."""
-    metrics = Metrics()
-    metrics.stage.observe("Bind", 1e9)
+    metrics = SchedulerMetrics()
+    metric(metrics, "scheduling_stage_duration_milliseconds").observe("Bind", 1e9)
     bounds = [float(bound) for bound in re.findall(r'\ble="([^"+]+)"', _page_of(metrics, "scheduling_stage"))]
     assert max(bounds) == THRESHOLDS["StromboliBindsSlow"]
     assert ">= 500" in RULES["StromboliBindsSlow"]["expr"]

@@ -15,8 +15,8 @@ from stromboli.controllers.runner import CONTROLLERS
 from stromboli.controllers.sharding.sharding_config import config_of_yaml
 from stromboli.controllers.store import Store
 from stromboli.kube.event_recorder import EventRecorder
-from stromboli.kube.guarded_client import GuardedClient
 from stromboli.kube.reflector import WatchScope
+from stromboli.kube.request import GuardedClient
 from tests.deploy.manifests import DEPLOY, Manifest, build, documents, name_of, only
 from tests.deploy.test_rbac import Right, rights_of
 from tests.kube.fake_api import FakeApi

@@ -22,8 +22,8 @@ from stromboli.engine.decisions import (
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.request import Request
 from stromboli.scheduler.explain.explain_paths import NAMED_IN_CYCLES, POLICY
+from stromboli.scheduler.mirror.cluster_watches import watched_kinds
 from stromboli.scheduler.options import parse as parse_options
-from stromboli.scheduler.watched_objects import watched_kinds
 from stromboli.scheduler.writes import decision_requests
 from tests.deploy.manifests import (
     DEBUG_ENDPOINTS,

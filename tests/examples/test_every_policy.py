@@ -30,7 +30,7 @@ from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler import process as scheduler_process
 from stromboli.scheduler.options import parse
 from stromboli.scheduler.replica import Replica
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from tests.examples.policy_discovery import example_catalog, policies
 from tests.manifests import group, pod, queue
 from tests.ports import free_ports
@@ -140,9 +140,11 @@ async def _scheduler(folder: DataFolder) -> AsyncIterator[Running]:
 async def _up(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Running]:
     """`stromboli up`, which serves no metrics but counts them all the same."""
     replicas: list[Replica] = []
-    metrics: list[Metrics] = []
+    metrics: list[SchedulerMetrics] = []
     monkeypatch.setattr(cluster_services, "Replica", _watched(cluster_services, "Replica", replicas))
-    monkeypatch.setattr(cluster_services, "Metrics", _watched(cluster_services, "Metrics", metrics))
+    monkeypatch.setattr(
+        cluster_services, "SchedulerMetrics", _watched(cluster_services, "SchedulerMetrics", metrics)
+    )
 
     async def page() -> str:
         return metrics[0].text().decode()

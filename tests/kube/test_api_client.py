@@ -16,8 +16,7 @@ from stromboli.kube.api_client import ATTEMPTS, Client, TooLarge
 from stromboli.kube.api_resources import RESOURCES, discover
 from stromboli.kube.cluster_access import Access, Trust
 from stromboli.kube.credentials import Certificate, Identity, NoCredentials, StaticCredentials, bearer
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, NoResponse, Request
+from stromboli.kube.request import ApiError, Backoff, NoResponse, Request
 from tests.serving import BAD, CERTIFICATE, LONG, Asked, Reply, behaving, dead, serving
 
 PODS = RESOURCES[Pod]

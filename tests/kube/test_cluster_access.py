@@ -15,9 +15,17 @@ from typing import Any
 import pytest
 
 from stromboli.kube.cluster_access import Trust, find_access
-from stromboli.kube.credentials import REREAD_INTERVAL, BadConfig, FileCredentials, Identity, NoCredentials
-from stromboli.kube.exec_credentials import VERSIONS, ExecCredentials, parse_exec_credential
-from stromboli.kube.kubeconfig import ExecPart
+from stromboli.kube.credentials import (
+    REREAD_INTERVAL,
+    VERSIONS,
+    BadConfig,
+    ExecCredentials,
+    ExecPart,
+    FileCredentials,
+    Identity,
+    NoCredentials,
+    parse_exec_credential,
+)
 from tests.serving import CERTIFICATE
 
 PEM = base64.b64encode(CERTIFICATE.read_bytes()).decode()

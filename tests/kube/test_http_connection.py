@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from stromboli.kube.http_connection import (
+    BadResponse,
     Connection,
     ConnectionPool,
+    HttpResponse,
     OpenedConnection,
     SharedTimeouts,
     Timeout,
 )
-from stromboli.kube.http_response import BadResponse, HttpResponse
 from stromboli.kube.request import Request, RequestWithdrawn
 from tests.serving import CERTIFICATE, behaving
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.kube.http_response import (
+from stromboli.kube.http_connection import (
     MAX_HEAD_BYTES,
     BadResponse,
     HttpResponse,

@@ -16,9 +16,8 @@ from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
 from stromboli.kube.api_client import TooLarge
 from stromboli.kube.api_resources import RESOURCES, Resource
-from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.reflector import EVERYTHING, Reflector, UnusableObject, WatchScope, list_pages
-from stromboli.kube.request import ApiError, NoResponse, Request
+from stromboli.kube.request import ApiError, Backoff, NoResponse, Request
 
 
 class ScriptEnded(BaseException):

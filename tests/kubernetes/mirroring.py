@@ -16,10 +16,9 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.reflector import Reflector
 from stromboli.kube.request import NoResponse
-from stromboli.scheduler.mirror.change_buffer import MAX_CHANGES, ChangeBuffer
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, NativeGroupReflector
-from stromboli.scheduler.thread_seam import ThreadSeam
+from stromboli.scheduler.thread_seam import MAX_CHANGES, ChangeBuffer, ThreadSeam
 from tests.properties.rebuild import facts, kept_sums, rebuilt_sums
 
 

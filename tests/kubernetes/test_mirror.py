@@ -19,8 +19,8 @@ from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import HyperNode, PodGroup, Queue
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access, find_access
-from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.reflector import Reflector
+from stromboli.kube.request import Backoff
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches

@@ -16,9 +16,8 @@ from stromboli.api.types.scheduling import Namespace, PodGroup, PriorityClass, Q
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.cluster_access import Access
-from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.reflector import Reflector
-from stromboli.kube.request import ApiError
+from stromboli.kube.request import ApiError, Backoff
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.thread_seam import ThreadSeam

@@ -29,8 +29,7 @@ from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.ledgers import Grant
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
 from stromboli.scheduler.writes.prebind import claim_writes
-from stromboli.scheduler.writes.prebind.gang_binds import Gang
-from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
+from stromboli.scheduler.writes.write_orders import Gang, WriteFailure, WriteOrder
 from tests.kubernetes.faults import Between, Fault, Trouble
 from tests.kubernetes.scheduler_cluster import NAMESPACE, SchedulerCluster
 

@@ -18,10 +18,10 @@ from stromboli.api.types.scheduling import PodGroup
 from stromboli.engine.decisions import Bind, Decision, Evict
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
-from stromboli.scheduler.gathering import NOW
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
+from stromboli.scheduler.mirror.news import NOW
 from stromboli.scheduling_loop import Scheduler
 from tests.manifests import EPOCH, decoded, group, node, pod, policy, queue
 from tests.properties.strategies import contests, examples, worlds

@@ -16,9 +16,8 @@ from stromboli.model.amounts import Amounts, shift
 from stromboli.model.cluster import Cluster
 from stromboli.model.queue import lineage
 from stromboli.policy.presets import PRESETS
-from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.queue_metrics import PAUSE
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from stromboli.testing.policy_text import catalog_with, policy_of
 from tests.manifests import queue
 from tests.properties.living import LivingWorld
@@ -60,13 +59,13 @@ def expected_totals(cluster: Cluster) -> dict[str, Amounts]:
 
 def expected_series(outcome: Outcome, now: float, pattern: re.Pattern[str]) -> set[str]:
     """The series of a scheduler that looks at everything after this cycle for the first time."""
-    metrics = Metrics()
+    metrics = SchedulerMetrics(lambda: now)
     outcome.session.changed.everything = True
-    CycleMetrics(metrics, lambda: now).cycle(outcome)
+    metrics.cycle(outcome)
     return set(series(metrics, pattern))
 
 
-def series(metrics: Metrics, pattern: re.Pattern[str]) -> list[str]:
+def series(metrics: SchedulerMetrics, pattern: re.Pattern[str]) -> list[str]:
     """Zeros of resources that were seen once are the same as nothing."""
     lines = (match.group() for match in pattern.finditer(metrics.text().decode()))
     return [line for line in lines if "scalar" not in line]
@@ -78,15 +77,15 @@ def test_figures_of_queues_follow_what_changes(seed: int) -> None:
     chance = random.Random(seed)
     objects = nativised(contest(chance, 3, 3), chance)
     world = LivingWorld(objects, lambda: Engine(POLICY, CATALOG))
-    metrics, now = Metrics(), [1000.0]
-    followed = CycleMetrics(metrics, lambda: now[0])
+    now = [1000.0]
+    metrics = SchedulerMetrics(lambda: now[0])
     for _ in range(8):
         outcome = world.cycle()
         totals = world.engine._queue_totals
         cluster = world.intake.cluster
         now[0] += chance.choice((0.1, PAUSE))
-        followed.cycle(outcome)
-        pattern = COUNTED if followed._queues._updated == now[0] else AT_ONCE
+        metrics.cycle(outcome)
+        pattern = COUNTED if metrics._queues._updated == now[0] else AT_ONCE
         if not outcome.repeated:
             found = set(series(metrics, pattern))
             assert found == expected_series(outcome, now[0], pattern)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from stromboli.scheduler.cycle_metrics import CardMetrics
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from tests.manifests import node
 from tests.plugins.deviceshare.card_worlds import card, card_pod, card_policy, held, vgpu, vgpu_node, world_of
 
 
-def shown(metrics: Metrics) -> dict[str, float]:
+def shown(metrics: SchedulerMetrics) -> dict[str, float]:
     """The series of cards, without the words that all have in common."""
     lines = metrics.text().decode().splitlines()
     series = [line.rpartition(" ") for line in lines if line.startswith("volcano_vgpu_device_")]
@@ -19,8 +18,8 @@ def test_every_card_and_every_pod_on_it_has_its_series_and_they_go_with_them() -
     running = card_pod("old", vgpu(3000, 20), on="a", annotations=held("GPU-0,NVIDIA,3000,20:"))
     world = world_of(card_policy(VGPUEnable=True), vgpu_node("a", card("GPU-0")), running)
     world.step()
-    metrics = Metrics()
-    cards = CardMetrics(metrics)
+    metrics = SchedulerMetrics()
+    cards = metrics._cards
     cards.update(world.cluster)
     assert shown(metrics) == {
         'shared_number{NodeName="a",devID="GPU-0"}': 1,

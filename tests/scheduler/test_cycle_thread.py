@@ -17,9 +17,8 @@ from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.node import Node
 from stromboli.engine.plugin import Plugin
 from stromboli.scheduler import cycle_thread
-from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.cycle_thread import STUCK_AFTER, CycleThread
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from stromboli.scheduler.thread_seam import ThreadSeam
 
 
@@ -71,7 +70,7 @@ class World:
 
 def thread_over(world: World, period: float = 0.001, on_change: bool = True) -> CycleThread:
     scheduler = SimpleNamespace(cycle=world.cycle, period=period, world=world, engine=None)
-    return CycleThread(world, scheduler, CycleMetrics(Metrics()), world.seam, on_change)  # type: ignore[arg-type]
+    return CycleThread(world, scheduler, SchedulerMetrics(), world.seam, on_change)  # type: ignore[arg-type]
 
 
 async def until(condition: Any) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from stromboli.scheduler.cycle_metrics import CycleMetrics
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from stromboli.testing import World
 from tests.manifests import EPOCH, group, queue
 
@@ -11,12 +10,12 @@ SHORT, RETRIES = "volcano_unschedule_job_count", 'volcano_job_retry_counts{job_i
 
 
 def test_a_job_that_lacks_members_counts_until_it_changes() -> None:
-    world, metrics = World("n1 cpu=4", now=EPOCH + 100), Metrics()
-    cycle_metrics = CycleMetrics(metrics, world.rehearsal.now)
+    world = World("n1 cpu=4", now=EPOCH + 100)
+    metrics = SchedulerMetrics(world.rehearsal.now)
 
     def counts() -> tuple[float, float]:
         """How many jobs lack members, and in how many cycles the first did."""
-        cycle_metrics.cycle(world.step().outcome)
+        metrics.cycle(world.step().outcome)
         samples = (line.rsplit(" ", 1) for line in metrics.text().decode().splitlines())
         known = {series: number for series, number in samples if series in (SHORT, RETRIES)}
         return float(known[SHORT]), float(known[RETRIES])

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stromboli.engine.cycle import Outcome
-from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.queue_metrics import Backlog, PendingJob
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from stromboli.testing import World
 from tests.executed_steps import executed_steps
 from tests.manifests import group, pod, policy, queue
@@ -17,12 +16,12 @@ POLICY = policy("allocate, backfill", "priority gang | predicates")
 
 def steps_of_an_arrival(jobs: int, queues: int) -> tuple[int, int]:
     """The steps of a cycle in which a pod comes that fits, and of its metrics."""
-    world, cycle_metrics = World("n1 cpu=1", policy=POLICY), CycleMetrics(Metrics(), lambda: 0.0)
+    world, metrics = World("n1 cpu=1", policy=POLICY), SchedulerMetrics(lambda: 0.0)
     world.add(*(queue(f"q{number}") for number in range(queues)))
     for number in range(jobs):
         world.job(f"waits{number}", pods=2, cpu=4)
     for number in range(3):
-        cycle_metrics.cycle(world.step().outcome)
+        metrics.cycle(world.step().outcome)
         world.add(group(f"new{number}", 1, phase="Inqueue"), pod(f"new{number}-0", f"new{number}", cpu="10m"))
     outcomes: list[Outcome] = []
     engine, cluster = world.engine, world.cluster
@@ -33,7 +32,7 @@ def steps_of_an_arrival(jobs: int, queues: int) -> tuple[int, int]:
     outcome.plugins = dict.fromkeys(outcome.plugins, 0.0)
     outcome.filtering = [0.0] * len(outcome.filtering)
     outcome.scoring = [0.0] * len(outcome.scoring)
-    of_metrics = executed_steps(lambda: cycle_metrics.cycle(outcome))
+    of_metrics = executed_steps(lambda: metrics.cycle(outcome))
     assert cluster.tasks["Pod/default/new2-0"].node is not None
     return of_cycle, of_metrics
 

@@ -6,7 +6,13 @@ import pytest
 
 from stromboli.api.types.meta import OwnerReference
 from stromboli.daemon.flags import BadFlag
-from stromboli.scheduler.watched_objects import HashRing, by_hash, by_label, idle_members, parse_selectors
+from stromboli.scheduler.mirror.cluster_watches import (
+    HashRing,
+    by_hash,
+    by_label,
+    idle_members,
+    parse_selectors,
+)
 from tests.manifests import decoded, group, native_group, node, pod
 
 

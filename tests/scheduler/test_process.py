@@ -30,12 +30,12 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.reflector import UnusableObject
 from stromboli.kube.request import ApiError, Request
+from stromboli.scheduler.cycle_thread import log_decisions
 from stromboli.scheduler.debug_endpoints import add_debug_routes
-from stromboli.scheduler.decision_log import log_decisions, unusable_event
-from stromboli.scheduler.default_queues import NoQueues, ensure_queues
 from stromboli.scheduler.mirror.cluster_watches import wait_until_synced
 from stromboli.scheduler.options import parse
 from stromboli.scheduler.process import Process
+from stromboli.scheduler.replica import NoQueues, ensure_queues, unusable_event
 from stromboli.scheduler.thread_seam import Unavailable
 from tests.kube.fake_api import GONE, FakeApi, body
 
@@ -225,7 +225,7 @@ def test_decisions_are_told_in_few_lines() -> None:
     logged: list[tuple[str, object]] = []
     handler = logging.Handler()
     handler.emit = lambda record: logged.append((record.getMessage(), vars(record)["fields"]))  # type: ignore[method-assign]
-    logger = logging.getLogger("stromboli.scheduler.decision_log")
+    logger = logging.getLogger("stromboli.scheduler.cycle_thread")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:

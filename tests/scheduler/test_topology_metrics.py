@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stromboli.model.topology.tier_occupancy import TierOccupancies
-from stromboli.scheduler.cycle_metrics import PAUSE, CycleMetrics
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.node_metrics import PAUSE
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from stromboli.testing import World
 from tests.manifests import hyper_node, policy
 
@@ -19,13 +19,12 @@ class Story:
     def __init__(self) -> None:
         self.world = World("; ".join(f"{name} cpu=8,nvidia.com/gpu=8" for name in "abcd"), policy=POLICY)
         self.now = 0.0
-        self.metrics = Metrics()
-        self.cycle_metrics = CycleMetrics(self.metrics, lambda: self.now)
+        self.metrics = SchedulerMetrics(lambda: self.now)
 
     def cycle(self) -> set[str]:
         """What the page shows of topology after a cycle."""
         self.now += PAUSE
-        self.cycle_metrics.cycle(self.world.step().outcome)
+        self.metrics.cycle(self.world.step().outcome)
         lines = self.metrics.text().decode().splitlines()
         return {
             line.removeprefix("stromboli_topology_") for line in lines if line.startswith("stromboli_topo")

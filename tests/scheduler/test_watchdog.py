@@ -15,7 +15,7 @@ import pytest
 from stromboli.engine.placement.node_functions import Check, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.scheduler.cycle_thread import HANGS_AFTER, SLOW_AFTER, Watchdog
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from tests.kube.fake_api import Clock
 from tests.manifests import group, node, pod, queue
 from tests.properties.living import LivingWorld, engine
@@ -85,7 +85,7 @@ def test_a_plugin_that_hangs_is_named_with_the_point_and_the_time(
     point: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "stromboli.scheduler.cycle_thread")
-    hang, metrics, clock = Hang(), Metrics(), Clock()
+    hang, metrics, clock = Hang(), SchedulerMetrics(), Clock()
     thread, watchdog = cycle_in_a_thread(hanging(point, hang)), Watchdog(metrics, clock)
     series = f'{{plugin="hanging",point="{point}"}}'.encode()
     for now, told in ((0.0, False), (SLOW_AFTER - 1, False), (SLOW_AFTER, True), (HANGS_AFTER - 1, True)):
@@ -108,7 +108,7 @@ def test_a_plugin_that_hangs_is_named_with_the_point_and_the_time(
 
 
 def test_many_calls_that_return_are_no_call_that_hangs() -> None:
-    clock, metrics = Clock(), Metrics()
+    clock, metrics = Clock(), SchedulerMetrics()
     watchdog = Watchdog(metrics, clock)
     for now in range(0, 100, 4):
         hang = Hang()

@@ -18,9 +18,17 @@ from stromboli.api.errors import BadObject
 from stromboli.api.types.meta import Object
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.guarded_client import GuardedClient
-from stromboli.kube.rate_limits import Backoff, Sleep
-from stromboli.kube.request import MERGE, Api, ApiError, NoResponse, Request, is_gone
+from stromboli.kube.request import (
+    MERGE,
+    Api,
+    ApiError,
+    Backoff,
+    GuardedClient,
+    NoResponse,
+    Request,
+    Sleep,
+    is_gone,
+)
 
 Kind = TypeVar("Kind", bound=Object)
 

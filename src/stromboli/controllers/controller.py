@@ -15,9 +15,8 @@ from stromboli.controllers.api_writer import FINAL_PAUSE, REFUSAL_PAUSE, is_fina
 from stromboli.controllers.context import Context
 from stromboli.controllers.store import Store
 from stromboli.controllers.workqueue import WorkQueue
-from stromboli.kube.guarded_client import LeaseLost
 from stromboli.kube.reflector import EVERYTHING, WatchScope
-from stromboli.kube.request import ApiError, NoResponse
+from stromboli.kube.request import ApiError, LeaseLost, NoResponse
 
 log = logging.getLogger(__name__)
 

@@ -18,16 +18,16 @@ class Metrics(MetricSet):
     def __init__(self) -> None:
         super().__init__()
         self.ended_jobs = {
-            phase: self._counter(f"job_{phase.lower()}_phase_count", f"Jobs that became {phase}", JOB)
+            phase: self.counter(f"job_{phase.lower()}_phase_count", f"Jobs that became {phase}", JOB)
             for phase in ("Completed", "Failed")
         }
-        self.pod_creation = self._histogram(
+        self.pod_creation = self.histogram(
             "controller_job_to_pod_creation_latency_milliseconds",
             "From the creation of a job to that of each of its pods",
             exponential(50, 60_000, 30),
         )
         self.groups = {
-            phase: self._gauge(
+            phase: self.gauge(
                 f"queue_pod_group_{phase.lower()}_count",
                 f"PodGroups of a queue that are {phase}",
                 ("queue_name",),
@@ -36,7 +36,7 @@ class Metrics(MetricSet):
         }
         namespace = ("jobflow_namespace",)
         self.ended_flows = {
-            phase: self._counter(
+            phase: self.counter(
                 f"jobflow_{phase.lower()}_phase_count", f"JobFlows that became {phase}", namespace
             )
             for phase in ("Succeed", "Failed")
@@ -48,17 +48,15 @@ class Metrics(MetricSet):
         self.sync = Histogram(
             f"{own}sync_seconds", "One object reconciled", controller, registry=self.registry
         )
-        self.failures = self._counter("failures_total", "Syncs that failed", controller, own)
-        self.waiting = self._gauge("waiting", "Objects that wait for a worker", controller, own)
-        self.failing = self._gauge(
-            "failing", "Objects that failed and are to be tried again", controller, own
-        )
-        self.writes = self._counter("writes_total", "Writes, but for events", ("verb", "resource"), own)
-        self.objects = self._gauge("objects", "Objects in the stores", ("resource",), own)
-        self.dropped_events = self._gauge(
+        self.failures = self.counter("failures_total", "Syncs that failed", controller, own)
+        self.waiting = self.gauge("waiting", "Objects that wait for a worker", controller, own)
+        self.failing = self.gauge("failing", "Objects that failed and are to be tried again", controller, own)
+        self.writes = self.counter("writes_total", "Writes, but for events", ("verb", "resource"), own)
+        self.objects = self.gauge("objects", "Objects in the stores", ("resource",), own)
+        self.dropped_events = self.gauge(
             "dropped_events", "Events left out because there were too many", prefix=own
         )
-        self.leader = self._gauge("leader", "1 if this one leads", prefix=OWN_PREFIX)
+        self.leader = self.gauge("leader", "1 if this one leads", prefix=OWN_PREFIX)
 
     def on_write(self, verb: str, resource: str) -> None:
         with self.guard("write metrics"):

@@ -12,8 +12,7 @@ from stromboli.controllers.user_event import UserEvent
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
-from stromboli.kube.guarded_client import GuardedClient, LeaseLost
-from stromboli.kube.request import ApiError, NoResponse
+from stromboli.kube.request import ApiError, GuardedClient, LeaseLost, NoResponse
 
 log = logging.getLogger(__name__)
 

@@ -34,8 +34,8 @@ from stromboli.controllers.sharding.controller import ShardingController
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.api_client import Client
 from stromboli.kube.event_recorder import EventRecorder
-from stromboli.kube.guarded_client import GuardedClient
 from stromboli.kube.reflector import Reflector
+from stromboli.kube.request import GuardedClient
 
 log = logging.getLogger(__name__)
 

@@ -40,9 +40,9 @@ class MetricSet:
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # Volcano shows none
         self.registry = Registry()
-        self._bare_counters: list[str] = []
+        self.bare_counters: list[str] = []
         """Counters whose names do not end in `_total`, as some of Volcano's do not; the library appends it."""
-        failures = self._counter(
+        failures = self.counter(
             "telemetry_failures_total",
             "Metrics, events, dumps and such that failed; the work went on",
             ("part",),
@@ -57,19 +57,19 @@ class MetricSet:
             with self.guard("metrics page"):
                 pages.append(generate_latest(collector))
         shown = b"".join(pages)
-        for name in self._bare_counters:
+        for name in self.bare_counters:
             shown = shown.replace(f"{name}_total".encode(), name.encode())
         return shown
 
-    def _gauge(self, name: str, text: str, labels: Sequence[str] = (), prefix: str = PREFIX) -> Gauge:
+    def gauge(self, name: str, text: str, labels: Sequence[str] = (), prefix: str = PREFIX) -> Gauge:
         return Gauge(prefix + name, text, labels, registry=self.registry)
 
-    def _counter(self, name: str, text: str, labels: Sequence[str] = (), prefix: str = PREFIX) -> Counter:
+    def counter(self, name: str, text: str, labels: Sequence[str] = (), prefix: str = PREFIX) -> Counter:
         if not name.endswith("_total"):
-            self._bare_counters.append(prefix + name)
+            self.bare_counters.append(prefix + name)
         return Counter(prefix + name, text, labels, registry=self.registry)
 
-    def _histogram(
+    def histogram(
         self, name: str, text: str, buckets: Sequence[float], labels: Sequence[str] = ()
     ) -> Histogram:
         return Histogram(PREFIX + name, text, labels, registry=self.registry, buckets=buckets)

@@ -21,7 +21,7 @@ from stromboli.daemon.log_format import about
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.election import Election
-from stromboli.kube.rate_limits import RateLimiter
+from stromboli.kube.request import RateLimiter
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -55,13 +55,10 @@ from stromboli.kube.cluster_access import Access
 from stromboli.kube.reflector import Reflector, UnusableObject, WatchScope
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import OverridablePolicy, PolicyFile
-from stromboli.scheduler.cycle_metrics import CycleMetrics
-from stromboli.scheduler.default_queues import ensure_queues
 from stromboli.scheduler.introspection import Introspection
-from stromboli.scheduler.mirror.cluster_watches import wait_until_synced
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Replica
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +146,7 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
         shutdown_timeout=SHUTDOWN_TIMEOUT,
         enable_explain=True,
     )
-    metrics = CycleMetrics(Metrics())
+    metrics = SchedulerMetrics()
     count = partial(metrics.request_sent, config.access.server.partition("://")[2])
     async with Client(config.access, count=count) as client:
         policy = OverridablePolicy(
@@ -166,12 +163,11 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
             await _wait_ready(reflector.synced.wait(), following)
             if policy.override:
                 log.warning("%s takes precedence over %s", SCHEDULER_CONFIG, policy.source_name)
-            await ensure_queues(client, options.default_queue)
-            await wait_until_synced(replica.watches, options.resource_sync_timeout)
+            await replica.prepare()
             async with _task(replica.lead(), "scheduler", replica.stop) as task:
                 if replica.explanations is not None:
                     config.explanations.connect(replica.explanations.answer, replica.record)
-                config.metrics.connect(Introspection(options, client, replica, None, metrics.metrics).metrics)
+                config.metrics.connect(Introspection(options, client, replica, None, metrics).metrics)
                 yield task
 
 

@@ -16,13 +16,27 @@ from stromboli import __version__
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.credentials import BadConfig, Certificate, Header, Identity, NoCredentials
-from stromboli.kube.http_connection import ConnectionPool, SharedTimeouts
-from stromboli.kube.http_response import BadResponse, HttpResponse, ResponseTooLarge
-from stromboli.kube.rate_limits import Backoff, RateLimiter, Sleep
-from stromboli.kube.request import JSON, MERGE, ApiError, NoResponse, Request, api_error
+from stromboli.kube.http_connection import (
+    BadResponse,
+    ConnectionPool,
+    HttpResponse,
+    ResponseTooLarge,
+    SharedTimeouts,
+)
+from stromboli.kube.request import (
+    JSON,
+    MERGE,
+    ApiError,
+    Backoff,
+    NoResponse,
+    RateLimiter,
+    Request,
+    Sleep,
+    api_error,
+)
 
 if TYPE_CHECKING:
-    from stromboli.kube.proxied_connections import ProxiedConnections
+    from stromboli.kube.aiohttp_requests import ProxiedConnections
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +161,7 @@ class Client:
         if self._pool is None:
             server, name = self.access.server, self.access.trust.server_name
             if self.access.proxy:
-                from stromboli.kube.proxied_connections import ProxiedConnections
+                from stromboli.kube.aiohttp_requests import ProxiedConnections
 
                 self._pool = ProxiedConnections(server, name, HEADERS.items(), self.access.proxy)
             else:

@@ -16,8 +16,7 @@ from typing import NamedTuple, Protocol
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.kube.api_client import Client, TooLarge, with_query
 from stromboli.kube.api_resources import Resource, absence
-from stromboli.kube.rate_limits import Backoff, Clock, Jitter, Sleep
-from stromboli.kube.request import ApiError, NoResponse
+from stromboli.kube.request import ApiError, Backoff, Clock, Jitter, NoResponse, Sleep
 from stromboli.kube.watch_decoding import (
     DecodedObject,
     LineSplitter,
@@ -64,6 +63,14 @@ class Sink(Protocol):
 
     async def wait_for_room(self) -> None:
         """Called after every batch: let other tasks run, and wait while there is too much to take in."""
+
+
+ObjectFilter = Callable[[Object], bool]
+
+
+def every_object(_: Object) -> bool:
+    """The filter that wants all objects."""
+    return True
 
 
 class SeenVersion(NamedTuple):
@@ -156,7 +163,7 @@ class Reflector:
         resource: Resource,
         kind: type[Object],
         sink: Sink,
-        wanted: Callable[[Object], bool] = lambda _: True,
+        wanted: ObjectFilter = every_object,
         scope: WatchScope = EVERYTHING,
         page_size: int = PAGE_SIZE,
         idle_timeout: float = WATCH_IDLE_TIMEOUT,

@@ -1,8 +1,12 @@
-"""One request to an API server, and how it may fail."""
+"""One request to an API server: how it may fail, when it may be sent, and when it is sent again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -11,6 +15,11 @@ JSON = "application/json"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
+GUARDED_TIMEOUT = 10.0
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
+Jitter = Callable[[], float]
+"""A number from 0 to 1."""
 
 
 class Request(NamedTuple):
@@ -95,3 +104,81 @@ def is_gone(error: ApiError) -> bool:
         or (error.status == 409 and "uid in" in text and "precondition" in text)
         or (error.status == 422 and "metadata.uid: invalid value" in text)  # in a patch
     )
+
+
+# -- requests of a leader
+
+
+class LeaseLost(Exception):
+    """Nothing was sent, as another replica may lead by now."""
+
+
+class GuardedClient:
+    """Sends requests as long as we lead, each with a timeout before which no other replica can lead."""
+
+    def __init__(self, api: Api, write_time_left: Callable[[], float]):
+        """`write_time_left`: the seconds for which surely no other replica leads, zero if we must not write."""
+        self._api = api
+        self._write_time_left = write_time_left
+
+    def may_write(self) -> bool:
+        return self._write_time_left() > 0
+
+    async def send(self, request: Request, timeout: float = GUARDED_TIMEOUT) -> bytes:
+        try:
+            if (left := self._write_time_left()) > 0:
+                guarded = Request(
+                    request.method, request.path, request.body, request.content_type, self.may_write
+                )
+                return await self._api.send(guarded, min(timeout, left))
+        except RequestWithdrawn:
+            pass
+        raise LeaseLost(f"{request.method} {request.path}: not sent, the lease is lost")
+
+
+# -- how often requests are sent, and when again
+
+
+class RateLimiter:
+    """A token bucket: `qps` requests a second, with bursts of `burst`; first come, first served."""
+
+    def __init__(
+        self, qps: float, burst: int, clock: Clock = time.monotonic, sleep: Sleep = asyncio.sleep
+    ) -> None:
+        """Without a positive `qps` there is no limit."""
+        self._interval = 1.0 / qps if qps > 0 else 0.0
+        self._slack = self._interval * max(0, burst - 1)
+        self._clock = clock
+        self._sleep = sleep
+        self._due = clock()
+        """When the next request is due if requests are evenly spaced."""
+
+    async def take(self) -> None:
+        """Wait for a token; a cancelled wait gives it back."""
+        if not self._interval:
+            return
+        now = self._clock()
+        due = max(self._due, now)
+        self._due = due + self._interval
+        wait = due - self._slack - now
+        if wait > 0:
+            try:
+                await self._sleep(wait)
+            except asyncio.CancelledError:
+                self._due -= self._interval
+                raise
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Pauses that double from `first` to `longest`, each shortened by up to half at random."""
+
+    first: float = 0.25
+    longest: float = 30.0
+    jitter: Jitter = random.random
+
+    def pause(self, failures: int, retry_after: float | None = None) -> float:
+        """Seconds to wait after so many failures in a row; at least `retry_after`, within bounds."""
+        full = min(self.longest, self.first * 2.0 ** min(max(failures, 1) - 1, 40))
+        pause = full * (0.5 + 0.5 * self.jitter())
+        return pause if retry_after is None else max(pause, min(retry_after, 2 * self.longest))

@@ -12,25 +12,25 @@ import logging
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+from stromboli.daemon.log_format import about
 from stromboli.daemon.memory_management import collect_rarely
-from stromboli.daemon.metric_types import forget
+from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Bind, Event, Evict, GateRemoval, NativeGroupCondition, PodGroupStatus
 from stromboli.engine.placement.evaluation import Evaluation
 from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, checked, finished, scored
 from stromboli.engine.placement.usage_evaluation import UsageEvaluation
 from stromboli.engine.plugin import Plugin
-from stromboli.scheduler.cycle_metrics import CycleMetrics
-from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.explain.explanations import QUESTION_PATIENCE, Explanations
 from stromboli.scheduler.explain.leader_log import LeaderLog
-from stromboli.scheduler.gathering import PAUSE, Gathering
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.mirror.news import PAUSE, Gathering
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from stromboli.scheduler.thread_seam import ThreadSeam
 from stromboli.scheduling_loop import Scheduler
 
@@ -53,7 +53,7 @@ class CycleThread:
         self,
         world: KubernetesWorld,
         scheduler: Scheduler,
-        cycle_metrics: CycleMetrics,
+        metrics: SchedulerMetrics,
         seam: ThreadSeam,
         on_change: bool = True,
         explanations: Explanations | None = None,
@@ -66,11 +66,11 @@ class CycleThread:
         self.ended = asyncio.Event()
         self._world = world
         self._scheduler = scheduler
-        self._cycle_metrics = cycle_metrics
+        self._metrics = metrics
         self._seam = seam
         self._explanations = explanations
         self._record = record
-        self._watchdog = Watchdog(cycle_metrics.metrics)
+        self._watchdog = Watchdog(metrics)
         self._gathering = Gathering(scheduler.period, on_change)
         self._last_cycle = time.monotonic()
 
@@ -110,7 +110,7 @@ class CycleThread:
             crashed = True
             log.exception("the cycle thread crashed")
         finally:
-            self._seam.to_event_loop(partial(self._end, crashed))
+            self._seam.to_event_loop(self._end, crashed)
 
     def _follow_period(self) -> float:
         return LOAD_PERIOD if self._world.loading else min(self._scheduler.period, FOLLOW_PERIOD)
@@ -146,17 +146,52 @@ class CycleThread:
         self._seam.clear()
         outcome = self._scheduler.cycle()
         self._world.note_outcome(outcome)
-        self._cycle_metrics.cycle(outcome)
-        with self._cycle_metrics.metrics.guard("decision log"):
+        self._metrics.cycle(outcome)
+        with self._metrics.guard("decision log"):
             log_decisions(outcome)
         if self._record is not None:
-            self._record.note(self._scheduler, outcome, self._cycle_metrics.metrics.guard)
+            self._record.note(self._scheduler, outcome, self._metrics.guard)
         if self._explanations is not None:
-            with self._cycle_metrics.metrics.guard("explanations"):
+            with self._metrics.guard("explanations"):
                 self._explanations.cycle_ended(outcome)
         self._note_cycle()
         self._gathering.cycle_ended(self._last_cycle, time.thread_time() - begin)
         self._note_changes(self._last_cycle)
+
+
+# -- what a cycle decided, in the log
+
+
+def log_decisions(outcome: Outcome) -> None:
+    """One line for each decision that matters."""
+    bound: Counter[str] = Counter()
+    nodes: dict[str, set[str]] = {}
+    for decision in outcome.decisions:
+        match decision:
+            case Bind():
+                bound[decision.job] += 1
+                nodes.setdefault(decision.job, set()).add(decision.node)
+            case Evict():
+                action, beneficiary = decision.action, decision.beneficiary
+                fields = about(pod=decision.key, node=decision.node, action=action, beneficiary=beneficiary)
+                log.info("evict", extra=fields)
+            case GateRemoval():
+                log.info("let out of the gate", extra=about(pod=_key(decision)))
+            case PodGroupStatus():
+                log.info("phase", extra=about(job=_key(decision), phase=decision.phase))
+            case NativeGroupCondition():
+                log.info("scheduled", extra=about(job=_key(decision), scheduled=decision.status))
+            case Event(kind="PodGroup" | "NativePodGroup", type="Warning"):
+                log.info("waiting", extra=about(job=_key(decision), why=decision.message))
+    for job, pods in bound.items():
+        log.info("bind", extra=about(job=job, pods=pods, nodes=len(nodes[job])))
+    if outcome.decisions:
+        seconds = round(sum(outcome.seconds.values()), 4)
+        log.debug("cycle", extra=about(seconds=seconds, decisions=len(outcome.decisions)))
+
+
+def _key(decision: GateRemoval | PodGroupStatus | NativeGroupCondition | Event) -> str:
+    return f"{decision.namespace}/{decision.name}"
 
 
 # -- says which plugin does not return, at which extension point and for how long, from a thread of its own
@@ -174,7 +209,7 @@ INTERVAL = 1.0
 class Watchdog:
     """Looks at the stack of a thread from time to time."""
 
-    def __init__(self, metrics: Metrics, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, metrics: SchedulerMetrics, clock: Callable[[], float] = time.monotonic):
         self._metrics = metrics
         self._clock = clock
         self._since: dict[PluginCall, float] = {}
@@ -209,17 +244,16 @@ class Watchdog:
         self._since = {call: self._since.get(call, now) for call in plugin_calls(frame)}
         slow = next((call for call, since in self._since.items() if now - since >= SLOW_AFTER), None)
         if slow != self._slow and self._slow is not None:
-            forget(self._metrics.plugin_running, self._slow.plugin, self._slow.point)
+            self._metrics.slow_call_returned(self._slow.plugin, self._slow.point)
             log.warning("plugin %r goes on after %s", self._slow.plugin, self._slow.point)
         if slow is None:
             self._slow, self._hanging = None, ""
             return
         seconds = now - self._since[slow]
-        self._metrics.plugin_running.labels(slow.plugin, slow.point).set(seconds)
+        self._metrics.slow_call(slow.plugin, slow.point, seconds, first=slow != self._slow)
         text = f"plugin {slow.plugin!r} has been running in {slow.point} for {seconds:.0f} seconds"
         if slow != self._slow:
             self._slow = slow
-            self._metrics.slow_plugin_calls.labels(slow.plugin, slow.point).inc()
             log.warning("%s, at %s", text, line_of(frame))
         if seconds >= HANGS_AFTER:
             if not self._hanging:

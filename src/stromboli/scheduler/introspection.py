@@ -35,9 +35,9 @@ from stromboli.model.status import Status
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Replica
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from stromboli.scheduler.thread_seam import Unavailable
-from stromboli.scheduler.writes.prebind.extended_resource_writes import claim_name
+from stromboli.scheduler.writes.prebind.claim_writes import claim_name
 
 log = logging.getLogger(__name__)
 
@@ -46,12 +46,17 @@ class Introspection:
     """Answers the endpoints and signals of one process."""
 
     def __init__(
-        self, options: Options, client: Client, replica: Replica, election: Election | None, metrics: Metrics
+        self,
+        options: Options,
+        client: Client,
+        replica: Replica,
+        election: Election | None,
+        metrics: SchedulerMetrics,
     ):
         self.stopping = False
         self._options = options
         self._client = client
-        self._replica = replica
+        self.replica = replica
         self._election = election
         self._metrics = metrics
         self._dumping: asyncio.Task[str] | None = None
@@ -62,43 +67,40 @@ class Introspection:
         return self._metrics.guard
 
     def alive(self) -> str:
-        return self._replica.thread.problem
+        return self.replica.thread.problem
 
     def ready(self) -> str:
         """A standby replica is ready once it could take over."""
         if self.stopping:
             return "stopping"
-        if self._replica.seam.leads:
+        if self.replica.seam.leads:
             return ""
         if self._election is not None and not self._election.leader:
             return "the lease was not read yet"
-        if waiting := ", ".join(self._replica.watches.missing_essentials):
+        if waiting := ", ".join(self.replica.watches.missing_essentials):
             return f"not in step with the API server yet: {waiting}"
         standby = self._election is not None and not self._election.may_write()
         return "" if standby else "about to lead"
 
+    @property
+    def leads(self) -> bool:
+        """Whether this replica decides, and may write."""
+        return self.replica.seam.leads and (self._election is None or self._election.may_write())
+
     def standing_by(self) -> str | None:
         """Who leads, perhaps not known, if it is another replica; None if this one does."""
-        election = self._election
-        if self._replica.seam.leads and (election is None or election.may_write()):
+        if self.leads:
             return None
-        return election.leader if election is not None else ""
+        return self._election.leader if self._election is not None else ""
 
     async def metrics(self) -> bytes:
         """Rendered in another thread: with thousands of jobs that takes about a second."""
-        metrics, writer = self._metrics, self._replica.writer
-        with metrics.guard("process metrics"):
-            leads = self._replica.seam.leads and (self._election is None or self._election.may_write())
-            metrics.leader.set(1 if leads else 0)
-            metrics.mirror_lag.set(self._replica.seam.changes.age)
-            metrics.waiting_writes.set(len(writer))
-            metrics.waiting_binds.set(len(writer.prebinder.awaited))
-            metrics.dropped_events.set(writer.outbox.dropped + writer.events.dropped)
+        self._metrics.observe_process(self)
         async with self._metrics_lock:
-            return await asyncio.to_thread(metrics.text)
+            return await asyncio.to_thread(self._metrics.text)
 
     async def consistency(self) -> list[str]:
-        return [str(difference) for difference in await self._replica.mirror.check()]
+        return [str(difference) for difference in await self.replica.mirror.check()]
 
     async def dump(self) -> str:
         """Write a dump and return its path; requests that come meanwhile get the same one."""
@@ -112,18 +114,18 @@ class Introspection:
         return self._dumping
 
     async def _dump(self) -> str:
-        world, scheduler = self._replica.world, self._replica.scheduler
+        world, scheduler = self.replica.world, self.replica.scheduler
         try:
             folder = dump_folder(self._options.cache_dump_dir)
             prune(folder)
-            granted, memory, policy = await self._replica.seam.result_from_cycle(
+            granted, memory, policy = await self.replica.seam.result_from_cycle(
                 lambda: (
                     GrantedObjects(world.cluster),
                     encoded_memory(world.cluster.memory, self.guard),
                     scheduler.engine.policy.source,
                 )
             )
-            scopes = {reflector.kind: reflector.scope for reflector in self._replica.watches.reflectors}
+            scopes = {reflector.kind: reflector.scope for reflector in self.replica.watches.reflectors}
             offered = await discover(self._client)
             path = await write_dump(
                 self._client,

@@ -22,10 +22,8 @@ from stromboli.daemon.memory_management import collect_rarely
 from stromboli.daemon.process_shell import ElectedProcess, cancel
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
-from stromboli.scheduler.default_queues import NoQueues, ensure_queues
-from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, wait_until_synced
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, watch_cluster
 from stromboli.scheduler.options import Options
-from stromboli.scheduler.watched_objects import watch_cluster
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -33,9 +31,9 @@ if TYPE_CHECKING:
     from stromboli.engine.catalog import Catalog
     from stromboli.policy.policy import Policy
     from stromboli.policy.policy_file import PolicyFile
-    from stromboli.scheduler.cycle_metrics import CycleMetrics
     from stromboli.scheduler.introspection import Introspection
     from stromboli.scheduler.replica import Replica
+    from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 
     PolicySource = Callable[[], tuple[Catalog, Policy | PolicyFile]]
 
@@ -57,7 +55,7 @@ class Process(ElectedProcess[Options]):
         self._load_policy = load_policy
         self._replica: Replica | None = None
         self._introspection: Introspection | None = None
-        self._cycle_metrics: CycleMetrics | None = None
+        self._metrics: SchedulerMetrics | None = None
         self._uncounted: list[tuple[str, str]] = []
         """Method and status of requests that were sent before there were metrics."""
 
@@ -75,24 +73,23 @@ class Process(ElectedProcess[Options]):
         stack.push_async_callback(cancel, serving)
         ending = asyncio.create_task(self._stop_with(replica))
         stack.callback(ending.cancel)
-        return await self._lead(partial(self._schedule, replica, client))
+        return await self._lead(partial(self._schedule, replica))
 
     async def _make_replica(self, client: Client, watches: ClusterWatches) -> Replica:
         """Import the engine and read the policy beside the watches, which have begun."""
         catalog, policy = await asyncio.to_thread(self._load)
-        from stromboli.scheduler.cycle_metrics import CycleMetrics
         from stromboli.scheduler.introspection import Introspection
         from stromboli.scheduler.replica import Replica
-        from stromboli.scheduler.scheduler_metrics import Metrics
+        from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 
-        metrics = self._cycle_metrics = CycleMetrics(Metrics())
+        metrics = self._metrics = SchedulerMetrics()
         for method, status in self._uncounted:
             self._count(method, status)
         replica = self._replica = Replica(
             self.options, client, self._identity, self._write_time_left, catalog, policy, metrics, watches
         )
         introspection = self._introspection = Introspection(
-            self.options, client, replica, self._election, metrics.metrics
+            self.options, client, replica, self._election, metrics
         )
         if self.options.cache_dumper:
             for number in (signal.SIGUSR1, signal.SIGUSR2):
@@ -101,15 +98,15 @@ class Process(ElectedProcess[Options]):
 
     def _load(self) -> tuple[Catalog, Policy | PolicyFile]:
         """In a thread of its own."""
-        from stromboli.scheduler import cycle_metrics, introspection, replica  # noqa: F401 - imported here
+        from stromboli.scheduler import introspection, replica  # noqa: F401 - imported here
 
         return self._load_policy()
 
     def _count(self, method: str, status: str) -> None:
-        if self._cycle_metrics is None:
+        if self._metrics is None:
             self._uncounted.append((method, status))
         else:
-            self._cycle_metrics.request_sent(self._access.server.partition("://")[2], method, status)
+            self._metrics.request_sent(self._access.server.partition("://")[2], method, status)
 
     async def _serve_soon(
         self, stack: AsyncExitStack, replica: Replica, client: Client, sockets: EndpointSockets
@@ -162,22 +159,18 @@ class Process(ElectedProcess[Options]):
         await replica.thread.ended.wait()
         self._stopping.set()
 
-    async def _schedule(self, replica: Replica, client: Client) -> int:
+    async def _schedule(self, replica: Replica) -> int:
         """Lead once the default queues exist and the mirror is in sync."""
+        from stromboli.scheduler.replica import NoQueues
+
         try:
-            await self._unless_stopped(self._prepare(replica, client))
+            await self._unless_stopped(replica.prepare())
         except NoQueues as error:
             log.error("%s", error)
             return 1
         if self._stopping.is_set():
             return replica.status
-        from stromboli.scheduler.decision_log import leader_event
-
-        return await replica.lead([leader_event(self._election)] if self._election is not None else [])
-
-    async def _prepare(self, replica: Replica, client: Client) -> None:
-        await ensure_queues(client, self.options.default_queue)
-        await wait_until_synced(replica.watches, self.options.resource_sync_timeout)
+        return await replica.lead(self._election)
 
     # -- stopping
 

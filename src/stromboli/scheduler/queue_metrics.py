@@ -9,7 +9,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from stromboli.daemon.metric_types import forget
+from stromboli.daemon.metric_types import OWN_PREFIX, MetricSet, forget
 from stromboli.engine.plugin import LIMIT
 from stromboli.engine.queue_limits import deserved_share, own_limits
 from stromboli.engine.session import Session
@@ -18,12 +18,10 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
-from stromboli.scheduler.scheduler_metrics import Metrics
 
 PAUSE = 5.0
 """Seconds between two updates of all queues: a change in one queue may change the limits of every other."""
-
-
+QUEUE = ("queue_name",)
 SPARE_MOMENTS = 64
 """So many moments more than twice those of pending jobs are remembered before the others are forgotten."""
 
@@ -81,9 +79,20 @@ class Backlog:
 class QueueMetrics:
     """What queues hold, request and may have, and how many jobs are pending in them."""
 
-    def __init__(self, metrics: Metrics, wall: Callable[[], float]):
-        self.metrics = metrics
+    def __init__(self, metrics: MetricSet, wall: Callable[[], float]):
+        self._guard = metrics.guard
         self._wall = wall
+        families = ("allocated", "request", "deserved", "inqueue", "capacity", "real_capacity")
+        self._amounts = {family: QueueAmounts(family, metrics) for family in families}
+        gauge, own = metrics.gauge, OWN_PREFIX
+        self._share = gauge("queue_share", "What a queue has of what it deserves", QUEUE)
+        self._weight = gauge("queue_weight", "A queue's weight", QUEUE)
+        self._overused = gauge("queue_overused", "Whether a queue has more than it deserves", QUEUE)
+        self._pending_jobs = gauge(
+            "queue_pending_jobs", "Jobs that wait to be let in or to be placed", QUEUE, own
+        )
+        self._pending_tasks = gauge("queue_pending_tasks", "Pending tasks", QUEUE, own)
+        self._age = gauge("queue_oldest_pending_seconds", "Age of the oldest pending job", QUEUE, own)
         self._shown: set[str] = set()
         """The queues that have series."""
         self._pending: dict[Job, PendingJob] = {}
@@ -132,24 +141,24 @@ class QueueMetrics:
                 self._backlogs.setdefault(after.queue, Backlog()).count(after, 1)
 
     def _show(self, session: Session, queue: Queue) -> None:
-        metrics, name = self.metrics, queue.name
+        name = queue.name
         backlog = self._backlogs.get(name, Backlog())
-        with metrics.guard("queue metrics"):
+        with self._guard("queue metrics"):
             self._show_amounts(session, queue, backlog.inqueue)
-        metrics.pending_jobs.labels(name).set(backlog.jobs)
-        metrics.pending_tasks.labels(name).set(backlog.tasks)
+        self._pending_jobs.labels(name).set(backlog.jobs)
+        self._pending_tasks.labels(name).set(backlog.tasks)
         self._oldest[name] = backlog.oldest()
         if name not in self._shown:
-            metrics.oldest.labels(name).set_function(partial(self._age, name))
+            self._age.labels(name).set_function(partial(self._age_of, name))
             self._shown.add(name)
 
-    def _age(self, queue: str) -> float:
+    def _age_of(self, queue: str) -> float:
         since = self._oldest.get(queue)
         return 0.0 if since is None else max(self._wall() - since, 0.0)
 
     def _show_amounts(self, session: Session, queue: Queue, inqueue: Amounts) -> None:
         """An amount without limit, such as what the root passes on in a tree, is shown as `+Inf`."""
-        metrics, name, dims = self.metrics, queue.name, session.cluster.dims
+        name, dims = queue.name, session.cluster.dims
         limits = own_limits(session, queue)
         deserved = deserved_share(queue, limits)
         families: dict[str, Amounts | None] = {
@@ -163,27 +172,57 @@ class QueueMetrics:
         for family, amounts in families.items():
             if amounts is not None:
                 named = {dims.names[dim]: float(amount) for dim, amount in amounts.items()}
-                metrics.amounts[family].set(name, named)
+                self._amounts[family].set(name, named)
             else:
-                metrics.amounts[family].remove(name)
+                self._amounts[family].remove(name)
         share = dominant_share(queue.allocated, deserved)
-        metrics.queue_share.labels(name).set(share)
-        metrics.queue_weight.labels(name).set(queue.weight)
-        metrics.queue_overused.labels(name).set(1.0 if share > 1 else 0.0)
+        self._share.labels(name).set(share)
+        self._weight.labels(name).set(queue.weight)
+        self._overused.labels(name).set(1.0 if share > 1 else 0.0)
 
     def _forget(self, name: str) -> None:
         if name not in self._shown:
             return
         self._shown.discard(name)
-        metrics = self.metrics
-        for amounts in metrics.amounts.values():
+        for amounts in self._amounts.values():
             amounts.remove(name)
         for metric in (
-            metrics.queue_share,
-            metrics.queue_weight,
-            metrics.queue_overused,
-            metrics.pending_jobs,
-            metrics.pending_tasks,
-            metrics.oldest,
+            self._share,
+            self._weight,
+            self._overused,
+            self._pending_jobs,
+            self._pending_tasks,
+            self._age,
         ):
             forget(metric, name)
+
+
+class QueueAmounts:
+    """The gauges of one family of amounts of a queue: CPU, memory, other resources."""
+
+    def __init__(self, family: str, metrics: MetricSet):
+        name, text = f"queue_{family}", f"What a queue has: {family.replace('_', ' ')}"
+        self._cpu = metrics.gauge(f"{name}_milli_cpu", f"{text}, in thousandths of a core", QUEUE)
+        self._memory = metrics.gauge(f"{name}_memory_bytes", f"{text}, in bytes", QUEUE)
+        self._others = metrics.gauge(
+            f"{name}_scalar_resources", f"{text}, other resources", (*QUEUE, "resource")
+        )
+        self._seen: dict[str, set[str]] = {}
+
+    def set(self, queue: str, amounts: dict[str, float]) -> None:
+        """Show these amounts; a resource once seen and now absent is zero."""
+        self._cpu.labels(queue).set(amounts.get("cpu", 0.0))
+        self._memory.labels(queue).set(amounts.get("memory", 0.0))
+        seen = self._seen.setdefault(queue, set())
+        seen |= amounts.keys() - {"cpu", "memory"}
+        for resource in seen:
+            self._others.labels(queue, resource).set(amounts.get(resource, 0.0))
+
+    def remove(self, queue: str) -> None:
+        """The queue is gone, or has no such amounts any more."""
+        if queue not in self._seen:
+            return
+        for gauge in (self._cpu, self._memory):
+            forget(gauge, queue)
+        for resource in self._seen.pop(queue):
+            forget(self._others, queue, resource)

@@ -8,32 +8,42 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 
+import msgspec
+
 from stromboli import transport
+from stromboli.api import names
 from stromboli.api.types.config_map import ConfigMap
+from stromboli.api.types.scheduling import Queue
 from stromboli.daemon.log_format import about
 from stromboli.engine.catalog import Catalog
-from stromboli.engine.decisions import Decision
+from stromboli.engine.decisions import Event
 from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import RESOURCES
+from stromboli.kube.election import Election
 from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.reflector import UnusableObject, WatchScope
+from stromboli.kube.request import Api, ApiError, NoResponse, Request
 from stromboli.plugins.deviceshare.share_arguments import ShareArguments
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
-from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.cycle_thread import CycleThread
-from stromboli.scheduler.decision_log import unusable_event
 from stromboli.scheduler.explain.explanations import Explanations
 from stromboli.scheduler.explain.leader_log import LeaderLog
 from stromboli.scheduler.explain.object_answers import ObjectAnswers
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
-from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
+from stromboli.scheduler.mirror.cluster_watches import (
+    ClusterWatches,
+    wait_until_synced,
+    watch_cluster,
+    watched_kinds,
+)
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.options import Options
-from stromboli.scheduler.watched_objects import watch_cluster, watched_kinds
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
 from stromboli.scheduler.writes.write_orders import DecisionOrders, WriteFailure, WriteOrder
 from stromboli.scheduling_loop import Scheduler
@@ -54,13 +64,14 @@ class Replica:
         write_time_left: Callable[[], float],
         catalog: Catalog,
         policy: Policy | PolicyFile,
-        cycle_metrics: CycleMetrics,
+        metrics: SchedulerMetrics,
         watches: ClusterWatches | None = None,
     ):
         """`watches` that were started already; without, they are started with the replica."""
         self._options = options
+        self._client = client
         self._write_time_left = write_time_left
-        self._cycle_metrics = cycle_metrics
+        self._metrics = metrics
         self._crashed = False
         self.watches = watches if watches is not None else watch_cluster(options, client)
         self.watches.add(watched_kinds(options), {ConfigMap: device_config_scope(policy)})
@@ -70,30 +81,32 @@ class Replica:
             options.scheduler_name,
             options.default_queue,
             self._report_unusable,
-            cycle_metrics.pod_arrived,
+            metrics.pod_arrived,
         )
         self.mirror.cluster.volumes.ignored_provisioners |= set(options.ignored_provisioners)
-        self._orders = DecisionOrders(lambda: self.mirror.cluster, cycle_metrics.metrics.guard)
         self.record = LeaderLog() if options.enable_explain else None
-        self.world = KubernetesWorld(
-            self.mirror,
-            self._submit,
-            patience=options.gang_bind_timeout,
-            shards=node_shards(options),
-            guard=cycle_metrics.metrics.guard,
-            history=self.record.jobs if self.record is not None else None,
-        )
         self.writer = DecisionWriter(
             client,
             EventRecorder(options.component, identity, time.time),
             write_time_left,
             self._write_failed,
-            cycle_metrics.written,
-            cycle_metrics.prebound,
+            metrics.written,
+            metrics.prebound,
             scheduler=options.component,
             workers=options.writes_in_flight,
         )
         self.seam.changes.observe = self.writer.prebinder.awaited.note
+        self._orders = DecisionOrders(
+            self.mirror, partial(self.seam.to_event_loop, self.writer.outbox.submit), metrics.guard
+        )
+        self.world = KubernetesWorld(
+            self.mirror,
+            self._orders.submit,
+            patience=options.gang_bind_timeout,
+            shards=node_shards(options),
+            guard=metrics.guard,
+            history=self.record.jobs if self.record is not None else None,
+        )
         self.scheduler = Scheduler(
             self.world,
             policy,
@@ -114,7 +127,7 @@ class Replica:
         self.thread = CycleThread(
             self.world,
             self.scheduler,
-            cycle_metrics,
+            metrics,
             self.seam,
             options.schedule_on_change,
             self.explanations,
@@ -133,10 +146,16 @@ class Replica:
         self.stop()
         await self.mirror.__aexit__()
 
-    async def lead(self, first_orders: Iterable[WriteOrder] = ()) -> int:
-        """Decide and write until stopped; the exit status."""
+    async def prepare(self) -> None:
+        """Create the queues that must exist, and wait for the first lists; `NoQueues` if there are no queues."""
+        await ensure_queues(self._client, self._options.default_queue)
+        await wait_until_synced(self.watches, self._options.resource_sync_timeout)
+
+    async def lead(self, election: Election | None = None) -> int:
+        """Decide and write until stopped; the exit status. An event shows who won the election."""
         self.writer.start()
-        self.writer.outbox.submit(first_orders)
+        if election is not None:
+            self.writer.outbox.submit([leader_event(election)])
         self.seam.lead()
         await self.thread.ended.wait()
         done = await self.writer.finish(
@@ -156,25 +175,19 @@ class Replica:
 
     # -- in the cycle's thread
 
-    def _submit(self, decisions: Sequence[Decision]) -> None:
-        self._write(list(self._orders.of(decisions)))
-
-    def _write(self, orders: list[WriteOrder]) -> None:
-        self.seam.to_event_loop(partial(self.writer.outbox.submit, orders))
-
     def _report_unusable(self, problem: UnusableObject) -> None:
         """In the log by every replica, in an event by the leader; a new leader reports them again."""
-        with self._cycle_metrics.metrics.guard("events"):
+        with self._metrics.guard("events"):
             order = unusable_event(problem)
             if self.seam.leads:
-                self._write([order])
+                self._orders.write([order])
 
     # -- on the event loop
 
     def _write_failed(self, *failures: WriteFailure) -> None:
         for failure in failures:
-            self._cycle_metrics.write_failed(failure)
-        self.seam.to_cycle(partial(self.world.failed, *failures))
+            self._metrics.write_failed(failure)
+        self.seam.to_cycle(self.world.failed, *failures)
 
     def _watches_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():
@@ -195,3 +208,80 @@ def node_shards(options: Options) -> NodeShards | None:
     """Our share of the nodes, if there is to be one."""
     mode, name = options.scheduler_sharding_mode, options.scheduler_sharding_name
     return None if mode == "none" else NodeShards(name, strict=mode == "hard")
+
+
+# -- events of a replica
+
+
+def unusable_event(problem: UnusableObject) -> WriteOrder:
+    """An event about an object that cannot be used."""
+    key = f"{problem.namespace}/{problem.name}".removeprefix("/")
+    log.warning("%s %s cannot be used: %s", problem.kind, key, problem.text)
+    event = Event(problem.kind, problem.namespace, problem.name, "Warning", "Invalid", problem.text)
+    return WriteOrder(event, problem.uid)
+
+
+def leader_event(election: Election) -> WriteOrder:
+    settings, text = election.settings, f"{election.settings.identity} became leader"
+    event = Event("Lease", settings.namespace, settings.name, "Normal", "LeaderElection", text)
+    return WriteOrder(event, election.uid)
+
+
+# -- the queues that must always exist (spec 05 10)
+
+
+QUEUES = RESOURCES[Queue]
+ATTEMPTS = 60
+QUEUES_TIMEOUT = 10.0
+
+
+class NoQueues(Exception):
+    """Why they could not be created."""
+
+
+async def ensure_queues(
+    api: Api, default: str, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> None:
+    """Create `root` and the default queue if they are missing; `NoQueues` if that is refused for a minute."""
+    for name, reclaimable in ((names.ROOT_QUEUE, False), (default, True)):
+        for attempt in range(ATTEMPTS):
+            try:
+                if await _ensure(api, name, reclaimable):
+                    log.info("made queue %s", name)
+                break
+            except (ApiError, NoResponse) as error:
+                why = _explained(error)
+                if attempt == ATTEMPTS - 1:
+                    raise NoQueues(f"queue {name!r} can be neither found nor made: {why}") from None
+                if attempt % 10 == 0:
+                    log.warning("queue %s: %s; trying again", name, why)
+                await sleep(1.0)
+
+
+async def _ensure(api: Api, name: str, reclaimable: bool) -> bool:
+    """Whether it had to be created."""
+    try:
+        await api.send(Request("GET", QUEUES.path(name=name)), QUEUES_TIMEOUT)
+        return False
+    except ApiError as error:
+        if error.status != 404:
+            raise
+    body = {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "metadata": {"name": name},
+        "spec": {"reclaimable": reclaimable, "weight": 1},
+    }
+    try:
+        await api.send(Request("POST", QUEUES.path(), msgspec.json.encode(body)), QUEUES_TIMEOUT)
+    except ApiError as error:
+        if error.status != 409:
+            raise
+        return False
+    return True
+
+
+def _explained(error: Exception) -> str:
+    if isinstance(error, ApiError) and error.status == 404:
+        return "the API server knows no queues; install the CRDs with `kubectl apply -k deploy/crds`"
+    return str(error)

@@ -11,8 +11,7 @@ from stromboli.cli.cluster import change_options, lasting_watch
 from stromboli.cli.cluster.change_options import wait_until
 from stromboli.cli.cluster.cluster_kinds import JOBS
 from stromboli.cli.cluster.lasting_watch import lasting_changes
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, NoResponse
+from stromboli.kube.request import ApiError, Backoff, NoResponse
 from tests.cli.following.test_object_watch import Answer, Cluster
 
 EXPIRED = ApiError(410, "Expired")

@@ -12,8 +12,7 @@ from stromboli.cli.cluster.cluster_kinds import JOBS
 from stromboli.cli.cluster.cluster_session import ObjectChange, ObjectList
 from stromboli.cli.following import object_watch
 from stromboli.cli.following.object_watch import ObjectWatch
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, NoResponse
+from stromboli.kube.request import ApiError, Backoff, NoResponse
 
 Answer = list[str] | Exception
 

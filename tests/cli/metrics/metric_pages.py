@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from stromboli.scheduler.scheduler_metrics import Metrics
+from typing import Any
+
+from stromboli.daemon.metric_types import OWN_PREFIX, PREFIX
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 
 VOLCANO = """\
 # HELP volcano_e2e_scheduling_latency_milliseconds E2e scheduling latency in milliseconds
@@ -33,30 +36,51 @@ stromboli_leader 1.0
 """
 
 
-def healthy() -> Metrics:
+def metric(metrics: SchedulerMetrics, name: str) -> Any:
+    """The metric of this name, with or without its prefix."""
+    stem = name.removesuffix("_total")
+    names = {prefix + stem for prefix in ("", PREFIX, OWN_PREFIX)}
+    return next(found for found in metrics.registry.collectors if getattr(found, "_name", "") in names)
+
+
+def set_amounts(metrics: SchedulerMetrics, family: str, queue: str, amounts: dict[str, float]) -> None:
+    """Show amounts of a queue: `cpu` and `memory` in series of their own."""
+    series = {"cpu": "milli_cpu", "memory": "memory_bytes"}
+    for resource, amount in amounts.items():
+        labels = (queue,) if resource in series else (queue, resource)
+        name = f"queue_{family}_{series.get(resource, 'scalar_resources')}"
+        metric(metrics, name).labels(*labels).set(amount)
+
+
+def healthy() -> SchedulerMetrics:
     """A leader that has bound pods, quickly."""
-    metrics = Metrics()
-    metrics.leader.set(1)
+    metrics = SchedulerMetrics()
+    metric(metrics, "leader").set(1)
     for _ in range(200):
-        metrics.cycle.observe(8)
-        metrics.action.labels("allocate").observe(6)
-        metrics.action.labels("enqueue").observe(1)
-        metrics.plugin.labels("predicates", "OnSessionOpen").observe(0.4)
-        metrics.task.labels("Bound").observe(300)
-        metrics.stage.observe("Bind", 12)
-        metrics.job.observe(400)
-        metrics.attempts.labels("scheduled").inc()
-        metrics.decisions.labels("Bind").inc()
-        metrics.requests.labels("201", "POST", "10.0.0.1").inc()
+        metric(metrics, "e2e_scheduling_latency_milliseconds").observe(8)
+        metric(metrics, "action_scheduling_latency_milliseconds").labels("allocate").observe(6)
+        metric(metrics, "action_scheduling_latency_milliseconds").labels("enqueue").observe(1)
+        metric(metrics, "plugin_scheduling_latency_milliseconds").labels(
+            "predicates", "OnSessionOpen"
+        ).observe(0.4)
+        metric(metrics, "task_scheduling_latency_milliseconds").labels("Bound").observe(300)
+        metric(metrics, "scheduling_stage_duration_milliseconds").observe("Bind", 12)
+        metric(metrics, "e2e_job_scheduling_latency_milliseconds").observe(400)
+        metric(metrics, "schedule_attempts_total").labels("scheduled").inc()
+        metric(metrics, "decisions_total").labels("Bind").inc()
+        metric(metrics, "rest_client_requests_total").labels("201", "POST", "10.0.0.1").inc()
     for queue, share in (("research", 0.5), ("default", 0.9)):
-        metrics.queue_share.labels(queue).set(share)
-        metrics.queue_overused.labels(queue).set(0)
-        metrics.queue_weight.labels(queue).set(1)
-        metrics.amounts["allocated"].set(
-            queue, {"cpu": 4000.0, "memory": 2**31, "nvidia.com/gpu": 2000.0, "pods": 3.0}
+        metric(metrics, "queue_share").labels(queue).set(share)
+        metric(metrics, "queue_overused").labels(queue).set(0)
+        metric(metrics, "queue_weight").labels(queue).set(1)
+        set_amounts(
+            metrics,
+            "allocated",
+            queue,
+            {"cpu": 4000.0, "memory": 2**31, "nvidia.com/gpu": 2000.0, "pods": 3.0},
         )
-        metrics.amounts["deserved"].set(queue, {"cpu": 8000.0, "memory": 2**32, "nvidia.com/gpu": 4000.0})
-        metrics.pending_jobs.labels(queue).set(0)
-        metrics.pending_tasks.labels(queue).set(0)
-        metrics.oldest.labels(queue).set(0)
+        set_amounts(metrics, "deserved", queue, {"cpu": 8000.0, "memory": 2**32, "nvidia.com/gpu": 4000.0})
+        metric(metrics, "queue_pending_jobs").labels(queue).set(0)
+        metric(metrics, "queue_pending_tasks").labels(queue).set(0)
+        metric(metrics, "queue_oldest_pending_seconds").labels(queue).set(0)
     return metrics

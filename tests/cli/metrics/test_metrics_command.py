@@ -23,7 +23,7 @@ from stromboli.embedded.embedded_cluster import EmbeddedCluster
 from stromboli.embedded.nodes.node_groups import node_manifests
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import default_policy
-from tests.cli.metrics.metric_pages import CONTROLLERS, VOLCANO, healthy
+from tests.cli.metrics.metric_pages import CONTROLLERS, VOLCANO, healthy, metric
 from tests.embedded.up_process import eventually
 from tests.serving import Asked, Reply, serving
 
@@ -167,7 +167,7 @@ def test_a_service_is_asked_until_the_replica_that_leads_answers(
     run: Run, cluster: FakeCluster, kubeconfig: Path
 ) -> None:
     standby = healthy()
-    standby.leader.set(0)
+    metric(standby, "leader").set(0)
     cluster.offers("stromboli-scheduler-service", "stromboli-controllers-service")
     pages = [standby.text(), standby.text(), healthy().text()]
     cluster.replies[f"{SYSTEM}/services/stromboli-scheduler-service:8080/proxy/metrics"] = [*pages]
@@ -252,7 +252,7 @@ def test_a_watch_tells_what_each_interval_added_until_it_is_interrupted() -> Non
     readings = threading.Semaphore(0)
 
     def answer(_: Asked) -> Reply:
-        metrics.attempts.labels("scheduled").inc(7)
+        metric(metrics, "schedule_attempts_total").labels("scheduled").inc(7)
         readings.release()
         return metrics.text()
 

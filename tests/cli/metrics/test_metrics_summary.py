@@ -18,8 +18,8 @@ from stromboli.cli.metrics.metric_samples import Samples
 from stromboli.cli.metrics.metrics_summary import MetricsSummary, summarise
 from stromboli.cli.metrics.summary_line import SummaryLine
 from stromboli.cli.metrics.summary_text import print_raw, print_summary
-from stromboli.scheduler.scheduler_metrics import Metrics
-from tests.cli.metrics.metric_pages import CONTROLLERS, VOLCANO, healthy
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
+from tests.cli.metrics.metric_pages import CONTROLLERS, VOLCANO, healthy, metric, set_amounts
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics-summary.md"
 NOW = 1_800_000_000.0
@@ -32,7 +32,7 @@ def summary_of(page: bytes | str, before: bytes | None = None) -> MetricsSummary
     return summarise(samples, None, NOW)
 
 
-def lines_of(metrics: Metrics | str) -> dict[str, SummaryLine]:
+def lines_of(metrics: SchedulerMetrics | str) -> dict[str, SummaryLine]:
     summary = summary_of(metrics if isinstance(metrics, str) else metrics.text())
     return {line.topic: line for line in summary.lines}
 
@@ -53,60 +53,96 @@ def test_of_a_healthy_scheduler_all_is_fine_and_told_in_words() -> None:
     assert all(not line.remedy for line in summary.lines)
 
 
-Change = Callable[[Metrics], None]
+Change = Callable[[SchedulerMetrics], None]
 TROUBLES: dict[str, tuple[str, Change, str]] = {
     "slow cycles": (
         "cycles",
-        lambda metrics: [metrics.cycle.observe(3000) for _ in range(9)] and None,
+        lambda metrics: (
+            [metric(metrics, "e2e_scheduling_latency_milliseconds").observe(3000) for _ in range(9)] and None
+        ),
         "99 of 100 within 2.93 s",
     ),
     "very slow cycles": (
         "cycles",
-        lambda metrics: [metrics.cycle.observe(9000) for _ in range(9)] and None,
+        lambda metrics: (
+            [metric(metrics, "e2e_scheduling_latency_milliseconds").observe(9000) for _ in range(9)] and None
+        ),
         "fewer than 99 of 100 within 5 s",
     ),
-    "lost cycles": ("lost cycles", lambda metrics: metrics.lost.inc(2), "2 came to nothing"),
-    "a standby": ("leader", lambda metrics: metrics.leader.set(0), "stands by"),
-    "a late mirror": ("mirror", lambda metrics: metrics.mirror_lag.set(42), "42 s old"),
-    "binds that fail": ("attempts", lambda metrics: metrics.attempts.labels("error").inc(20), "20 error"),
+    "lost cycles": (
+        "lost cycles",
+        lambda metrics: metric(metrics, "lost_cycles_total").inc(2),
+        "2 came to nothing",
+    ),
+    "a standby": ("leader", lambda metrics: metric(metrics, "leader").set(0), "stands by"),
+    "a late mirror": (
+        "mirror",
+        lambda metrics: metric(metrics, "mirror_lag_seconds").set(42),
+        "42 s old",
+    ),
+    "binds that fail": (
+        "attempts",
+        lambda metrics: metric(metrics, "schedule_attempts_total").labels("error").inc(20),
+        "20 error",
+    ),
     "slow binds": (
         "binds",
-        lambda metrics: metrics.stage.observe("Bind", *[9000.0] * 9),
+        lambda metrics: metric(metrics, "scheduling_stage_duration_milliseconds").observe(
+            "Bind", *[9000.0] * 9
+        ),
         "fewer than 99 of 100 within 500 ms",
     ),
     "long waits": (
         "pods",
-        lambda metrics: [metrics.task.labels("Bound").observe(1e6) for _ in range(300)] and None,
+        lambda metrics: (
+            [
+                metric(metrics, "task_scheduling_latency_milliseconds").labels("Bound").observe(1e6)
+                for _ in range(300)
+            ]
+            and None
+        ),
         "fewer than half within 60 s",
     ),
     "a plugin that is set aside": (
         "plugins",
-        lambda metrics: metrics.set_aside.labels("mine", "node_order").set(1),
+        lambda metrics: metric(metrics, "plugin_set_aside").labels("mine", "node_order").set(1),
         "mine (node_order) is set aside",
     ),
     "a plugin that hangs": (
         "plugins",
-        lambda metrics: metrics.plugin_running.labels("mine", "open").set(77),
+        lambda metrics: metric(metrics, "plugin_running_seconds").labels("mine", "open").set(77),
         "mine (open) has run for 77 s",
     ),
-    "writes that fail": ("writes", lambda metrics: metrics.failures.labels("Bind").inc(9), "9 binds failed"),
-    "events left out": ("writes", lambda metrics: metrics.dropped_events.set(3), "3 events left out"),
+    "writes that fail": (
+        "writes",
+        lambda metrics: metric(metrics, "write_failures_total").labels("Bind").inc(9),
+        "9 binds failed",
+    ),
+    "events left out": (
+        "writes",
+        lambda metrics: metric(metrics, "dropped_events").set(3),
+        "3 events left out",
+    ),
     "an API server that fails": (
         "requests",
-        lambda metrics: metrics.requests.labels("503", "GET", "a").inc(9),
+        lambda metrics: metric(metrics, "rest_client_requests_total").labels("503", "GET", "a").inc(9),
         "9 answered 503",
     ),
     "no answers": (
         "requests",
-        lambda metrics: metrics.requests.labels("<error>", "GET", "a").inc(9),
+        lambda metrics: metric(metrics, "rest_client_requests_total").labels("<error>", "GET", "a").inc(9),
         "9 without answer",
     ),
     "a missing right": (
         "requests",
-        lambda metrics: metrics.requests.labels("403", "GET", "a").inc(),
+        lambda metrics: metric(metrics, "rest_client_requests_total").labels("403", "GET", "a").inc(),
         "1 answered 403",
     ),
-    "HyperNodes left out": ("hypernodes", lambda metrics: metrics.left_out.set(2), "2 left out"),
+    "HyperNodes left out": (
+        "hypernodes",
+        lambda metrics: metric(metrics, "topology_left_out_hyper_nodes").set(2),
+        "2 left out",
+    ),
     "metrics that fail": ("telemetry", lambda metrics: metrics.guard.count("job metrics"), "1 job metrics"),
 }
 
@@ -124,23 +160,23 @@ def test_trouble_is_told_with_the_way_out(topic: str, change: Change, text: str)
 
 def test_jobs_that_wait_are_told_with_the_oldest_and_its_queue() -> None:
     metrics = healthy()
-    metrics.pending_jobs.labels("research").set(1)
-    metrics.pending_tasks.labels("research").set(8)
-    metrics.oldest.labels("research").set(600)
+    metric(metrics, "queue_pending_jobs").labels("research").set(1)
+    metric(metrics, "queue_pending_tasks").labels("research").set(8)
+    metric(metrics, "queue_oldest_pending_seconds").labels("research").set(600)
     assert (
         lines_of(metrics)["waiting"].text == "1 job with 8 pods; the oldest since 10 min, in queue research"
     )
     assert lines_of(metrics)["waiting"].state == "fine"
-    metrics.oldest.labels("research").set(7300)
+    metric(metrics, "queue_oldest_pending_seconds").labels("research").set(7300)
     assert lines_of(metrics)["waiting"].state == "look"
 
 
 def test_a_queue_that_waits_below_its_share_beside_another_above_it_is_told() -> None:
     metrics = healthy()
-    metrics.pending_jobs.labels("research").set(2)
+    metric(metrics, "queue_pending_jobs").labels("research").set(2)
     assert lines_of(metrics)["queues"].state == "fine"
-    metrics.queue_share.labels("default").set(1.5)
-    metrics.queue_overused.labels("default").set(1)
+    metric(metrics, "queue_share").labels("default").set(1.5)
+    metric(metrics, "queue_overused").labels("default").set(1)
     line = lines_of(metrics)["queues"]
     assert line.state == "look"
     assert line.text == (
@@ -151,7 +187,7 @@ def test_a_queue_that_waits_below_its_share_beside_another_above_it_is_told() ->
 
 def test_amounts_of_queues_are_told_with_units(capsys: pytest.CaptureFixture[str]) -> None:
     metrics = healthy()
-    metrics.amounts["deserved"].set("default", {"cpu": math.inf, "memory": math.inf})
+    set_amounts(metrics, "deserved", "default", {"cpu": math.inf, "memory": math.inf})
     print_summary(summary_of(metrics.text()), "there", wide=False)
     rows = [line.split("   ") for line in capsys.readouterr().out.splitlines()]
     table = {row[0]: [cell.strip() for cell in row if cell.strip()] for row in rows}
@@ -163,8 +199,8 @@ def test_amounts_of_queues_are_told_with_units(capsys: pytest.CaptureFixture[str
 def test_an_interval_has_rates(capsys: pytest.CaptureFixture[str]) -> None:
     metrics = healthy()
     before = metrics.text()
-    metrics.attempts.labels("scheduled").inc(50)
-    metrics.evictions.labels("preempt").inc(5)
+    metric(metrics, "schedule_attempts_total").labels("scheduled").inc(50)
+    metric(metrics, "eviction_transactions_total").labels("preempt").inc(5)
     summary = summary_of(metrics.text(), before)
     lines = {line.topic: line for line in summary.lines}
     assert lines["attempts"].text == "50 (5/s) scheduled"

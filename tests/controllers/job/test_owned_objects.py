@@ -11,8 +11,7 @@ from stromboli.api.types.volcano_job import Job
 from stromboli.controllers import api_writer
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.job.job_volumes import generated_claim_name
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, Request
+from stromboli.kube.request import ApiError, Backoff, Request
 from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.job.simulated_job import job_manifest, make_job, policy, task
 from tests.controllers.job.submitted_jobs import admit, at_work, live, phase, run, submitted, touch

@@ -13,8 +13,7 @@ from stromboli.engine.session import Session
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
-from stromboli.scheduler.cycle_metrics import CycleMetrics
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
 from stromboli.testing import World
 from tests.manifests import group
 
@@ -103,11 +102,10 @@ def test_a_job_for_which_plugins_allow_victims_is_not_skipped_with_those_for_whi
 
 def test_its_evictions_count_in_metrics_as_those_of_built_in_actions() -> None:
     world = World(nodes="n1 cpu=2", queues="theirs")
-    metrics = Metrics()
-    observer = CycleMetrics(metrics, world.rehearsal.now)
-    observer.cycle(world.run("allocate, yield", "gang predicates", action_functions=[yielding]).outcome)
+    metrics = SchedulerMetrics(world.rehearsal.now)
+    metrics.cycle(world.run("allocate, yield", "gang predicates", action_functions=[yielding]).outcome)
     assert 'stromboli_young_evictions_total{action="yield"} 0.0' in metrics.text().decode()
     yields = {"example.com/yields": "true"}
     world.job("yields", cpu=2, minimum=0, queue="theirs", running_on="n1", annotations=yields)
-    observer.cycle(world.job("new", cpu=2).step().outcome)
+    metrics.cycle(world.job("new", cpu=2).step().outcome)
     assert "volcano_total_preemption_attempts 1.0" in metrics.text().decode()

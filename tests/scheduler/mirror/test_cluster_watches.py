@@ -16,9 +16,8 @@ from stromboli.api.types.config_map import ConfigMap
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.reflector import Reflector, WatchScope
-from stromboli.kube.request import ApiError
+from stromboli.kube.request import ApiError, Backoff
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, wait_until_synced
 from stromboli.scheduler.mirror.consistency import compare

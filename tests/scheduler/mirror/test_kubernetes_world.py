@@ -54,7 +54,7 @@ class Story:
     def __init__(self, minimum: int = 2, members: int = 2) -> None:
         self.mirror = Mirror()
         self.orders: list[WriteOrder] = []
-        orders = DecisionOrders(lambda: self.mirror.cluster)
+        orders = DecisionOrders(self.mirror)
         self.now = NOW
         self.wrong_by = 0.0
         self.world = KubernetesWorld(

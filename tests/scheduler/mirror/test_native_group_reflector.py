@@ -14,8 +14,7 @@ from stromboli.api.types.meta import Condition
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.engine.decisions import Decision, Event, NativeGroupCondition
 from stromboli.kube.api_resources import RESOURCES, absence
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError
+from stromboli.kube.request import ApiError, Backoff
 from stromboli.model.job import JobId
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, NativeGroupReflector
@@ -272,7 +271,7 @@ def test_orders_know_the_uid_the_version_and_what_stands_there() -> None:
     owner = manifests.native_group("g", 1, namespace="ns", version="v1beta1")
     stood = Condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "older words")
     mirror.incoming += [manifests.queue(), {**owner, "status": {"conditions": [stood]}}]
-    made = DecisionOrders(lambda: mirror.cluster)
+    made = DecisionOrders(mirror)
     world = KubernetesWorld(mirror, lambda decisions: orders.extend(made.of(decisions)), lambda: 0.0)
     world.sync()
     event = Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room")

@@ -18,18 +18,18 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.scheduler.gathering import NOW
+from stromboli.scheduler.mirror.cluster_watches import watched_kinds
 from stromboli.scheduler.mirror.news import (
     _REPORTED_ELSEWHERE,
     _UNREAD,
     EMPTY_GROUP_PATIENCE,
+    NOW,
     SEARCHED,
     STATUS_PATIENCE,
     News,
     known,
 )
 from stromboli.scheduler.options import parse
-from stromboli.scheduler.watched_objects import watched_kinds
 from tests.manifests import decoded, group, node, pod, priority_class, queue
 
 NONE = math.inf

@@ -27,8 +27,7 @@ from stromboli.engine.decisions import (
     ShardStatus,
 )
 from stromboli.kube.event_recorder import EventRecorder
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, Request
+from stromboli.kube.request import ApiError, Backoff, Request
 from stromboli.scheduler.writes import decision_writer as writing
 from stromboli.scheduler.writes.decision_writer import PATIENCE, DecisionWriter
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder

@@ -131,7 +131,7 @@ class WrittenWorld:
         self._changes = mirror.seam.changes
         self.server.changed = dict(self.server.objects)
         world = KubernetesWorld(mirror, self._submit, wall=self.clock, clock=self.clock)
-        self._orders = DecisionOrders(lambda: world.cluster)
+        self._orders = DecisionOrders(world)
         catalog = known_extensions()
         policy = policy_of(catalog, "enqueue, allocate, backfill", PLUGINS, "")
         self._scheduler = Scheduler(world, policy, catalog)

@@ -11,8 +11,7 @@ from stromboli.cli.cluster.cluster_errors import EXPIRED, shown
 from stromboli.cli.cluster.cluster_kinds import Manifest
 from stromboli.cli.cluster.cluster_session import ObjectChange
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, NoResponse, is_transient
+from stromboli.kube.request import ApiError, Backoff, NoResponse, is_transient
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.cli.cluster.cluster_kinds import Manifest, name_of
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, NoResponse, is_transient
+from stromboli.kube.request import ApiError, Backoff, NoResponse, is_transient
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession

@@ -139,7 +139,7 @@ def _is_no_path(error: ApiError) -> bool:
 
 
 async def _ask_pod(client: Client, path: str, leader: LeaderPod) -> bytes:
-    from stromboli.kube.pod_port_request import get_from_pod
+    from stromboli.kube.aiohttp_requests import get_from_pod
 
     header = await _own_token(client) or await _leaders_token(client, leader)
     response = await get_from_pod(

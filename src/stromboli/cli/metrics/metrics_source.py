@@ -231,7 +231,7 @@ def _port_of_service(service: dict[str, object], default: int) -> str:
 
 
 async def _get_forwarded(client: Client, leader: LeaderPod, port: int) -> bytes:
-    from stromboli.kube.pod_port_request import get_from_pod
+    from stromboli.kube.aiohttp_requests import get_from_pod
 
     response = await get_from_pod(
         client, leader.namespace, leader.name, port, "/metrics", (), READ_TIMEOUT, LARGEST_PAGE

@@ -36,8 +36,7 @@ from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugin
 from stromboli.controllers.job.reconcile import reconcile
 from stromboli.controllers.owner_references import BATCH_VERSION, controller_keys
 from stromboli.controllers.watched_kinds import Pod
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError
+from stromboli.kube.request import ApiError, Backoff
 
 log = logging.getLogger(__name__)
 

@@ -43,8 +43,7 @@ from stromboli.controllers.owner_references import controller_uid
 from stromboli.controllers.pod_group_queues import QueueNotOpen, admitted_queue
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
-from stromboli.kube.guarded_client import LeaseLost
-from stromboli.kube.request import STRATEGIC, ApiError, NoResponse
+from stromboli.kube.request import STRATEGIC, ApiError, LeaseLost, NoResponse
 
 Kind = TypeVar("Kind", bound=Object)
 PodWrite = CreatePod | DeletePod | LiftGate

@@ -25,7 +25,7 @@ from stromboli.embedded.kinds.status_errors import bad_request
 from stromboli.embedded.patching.json_patch import json_patch
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change
-from stromboli.kube.bounded_body import read_body
+from stromboli.kube.aiohttp_requests import read_body
 
 GROUP = "admissionregistration.k8s.io"
 MUTATING = f"mutatingwebhookconfigurations.{GROUP}"

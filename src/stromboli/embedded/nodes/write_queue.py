@@ -16,8 +16,7 @@ from stromboli.embedded.nodes.pod_status_patches import patch
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
 from stromboli.kube.keyed_queue import KeyedQueue
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import MERGE, STRATEGIC, Api, ApiError, NoResponse, Request, is_transient
+from stromboli.kube.request import MERGE, STRATEGIC, Api, ApiError, Backoff, NoResponse, Request, is_transient
 
 log = logging.getLogger(__name__)
 

@@ -26,11 +26,10 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake, IntakeFailed
 from stromboli.model.pauses import FIRST_PAUSE, Pauses
 from stromboli.model.status import Status
-from stromboli.scheduler.mirror.change_buffer import Id, ObjectChange, identity
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.consistency import Difference, compare
 from stromboli.scheduler.mirror.news import UNKNOWN, News, known
-from stromboli.scheduler.thread_seam import Unavailable
+from stromboli.scheduler.thread_seam import Id, ObjectChange, Unavailable, identity
 
 log = logging.getLogger(__name__)
 

@@ -30,8 +30,7 @@ from stromboli.engine.decisions import (
 )
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.bounded_cache import BoundedCache
-from stromboli.kube.guarded_client import GuardedClient
-from stromboli.kube.request import MERGE, STRATEGIC, ApiError, Request
+from stromboli.kube.request import MERGE, STRATEGIC, ApiError, GuardedClient, Request
 from stromboli.kube.timestamps import timestamp
 from stromboli.scheduler.writes.write_orders import WriteOrder
 

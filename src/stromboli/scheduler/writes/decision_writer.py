@@ -32,16 +32,31 @@ from stromboli.engine.decisions import (
 )
 from stromboli.kube.bounded_cache import BoundedCache
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
-from stromboli.kube.guarded_client import GuardedClient, LeaseLost
 from stromboli.kube.keyed_queue import KeyedQueue
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import Api, ApiError, NoResponse, Request, is_gone, is_transient
+from stromboli.kube.request import (
+    Api,
+    ApiError,
+    Backoff,
+    GuardedClient,
+    LeaseLost,
+    NoResponse,
+    Request,
+    is_gone,
+    is_transient,
+)
 from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.decision_requests import PodNotBindable, PodWrites, StatusWrites
 from stromboli.scheduler.writes.held_orders import HOLD, MAX_HOLD, MAX_OBJECTS, Outbox
-from stromboli.scheduler.writes.prebind.gang_binds import BindAbandoned, GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.prebinder import PreBinder, failure_of
-from stromboli.scheduler.writes.write_orders import URGENT, WriteFailure, WriteOrder, merge
+from stromboli.scheduler.writes.write_orders import (
+    URGENT,
+    BindAbandoned,
+    GangMember,
+    PreBindFailed,
+    WriteFailure,
+    WriteOrder,
+    merge,
+)
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +105,7 @@ class DecisionWriter:
             self.outbox.submit([order])
 
         self.prebinder = PreBinder(self._client, self._queue, prebound, record, wall, clock)
-        self.outbox = Outbox(self.prebinder.release, self._queue.__len__, clock, hold)
+        self.outbox = Outbox(self._release, self._queue.__len__, clock, hold)
         """Takes orders."""
         written = BoundedCache(MAX_OBJECTS)
         pods = PodWrites(self._client, written, record, scheduler, wall)
@@ -112,6 +127,11 @@ class DecisionWriter:
     def __len__(self) -> int:
         """Objects with orders that are not done."""
         return len(self._queue) + len(self.outbox)
+
+    @property
+    def dropped_events(self) -> int:
+        """Events that were not written because there were too many, in all or about one object."""
+        return self.outbox.dropped + self.events.dropped
 
     def start(self) -> None:
         """Start to execute orders."""
@@ -140,6 +160,17 @@ class DecisionWriter:
         return not left
 
     # -- one order
+
+    def _release(self, order: WriteOrder) -> None:
+        """Let an order be executed; a bind that must not go alone joins its gang first."""
+        job = order.job
+        if (
+            isinstance(order.decision, Bind)
+            and job is not None
+            and (order.member or job in self.prebinder.gangs)
+        ):
+            self.prebinder.join(order, order.decision)
+        self._queue.put(order.key, order, order.urgency)
 
     async def _write(self, order: WriteOrder) -> float | None:
         """Execute an order; after how many seconds to try again, if at all."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stromboli.api import names
+from stromboli.api.types.devices import ConsumerReference
 from stromboli.api.types.meta import Condition
+from stromboli.api.types.node import Node
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.engine.decisions import (
@@ -29,10 +32,13 @@ from stromboli.engine.decisions import (
     ShardStatus,
 )
 from stromboli.kube.request import Request
+from stromboli.model.cards.pod_cards import CardGrant
 from stromboli.model.cluster import Cluster
+from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import Job, JobId
-from stromboli.scheduler.writes.prebind.gang_binds import Gang, GangMember, needs_prebind
+from stromboli.model.ledgers import Grant
+from stromboli.model.volumes.volume_grant import VolumeGrant
 
 FAILED_BIND = "failed bind"
 """The topic of events about a bind that failed, which stays true when the pod is bound later."""
@@ -145,6 +151,137 @@ def _conditions(first: PodGroupStatus, second: PodGroupStatus) -> tuple[GroupCon
     return tuple({**conditions, **{entry.type: entry for entry in second.conditions}}.values())
 
 
+# -- binds that go together: those of one job that one cycle decided, if any of them needs a write before it
+
+
+_WRITTEN_GRANTS = (VolumeGrant, ClaimGrant, ExtendedResourceGrant)
+
+
+def needs_prebind(bind: Bind) -> bool:
+    """Whether anything has to be written before this bind."""
+    return any(
+        grant.lock if isinstance(grant, CardGrant) else isinstance(grant, _WRITTEN_GRANTS)
+        for grant in bind.grants
+    )
+
+
+class PreBindFailed(Exception):
+    """What a bind needs will not come, or is somebody else's by now."""
+
+
+class BindAbandoned(Exception):
+    """The process ends while a bind waits: the next leader goes on from the objects."""
+
+
+@dataclass(slots=True)
+class GangFailure:
+    """Why a gang is given up."""
+
+    culprit: Bind
+    why: str
+    before_bind: bool
+    """Whether what its bind needs failed, and not the bind itself."""
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Gang:
+    """The binds of a gang. None is sent before all is written, and true, that its minimum needs."""
+
+    job: Hashable = None
+    """As in the orders."""
+    spare: int = 0
+    """How many of the binds may fail, or come later: pods beyond the minimum of the job."""
+    unready: set[str] = field(default_factory=set)
+    """Uids of pods whose grants are not all true yet."""
+    unbound: dict[str, WriteOrder] = field(default_factory=dict)
+    """The orders that are not done, by the uids of their pods: a new pod may have the name of one that is gone."""
+    begun: bool = False
+    """Whether any bind may have been sent."""
+    waits: bool = False
+    """Whether any bind has had to wait for what others do, such as controllers and drivers."""
+    abandoned: bool = False
+    """Whether that wait is over as the process ends."""
+    locks: dict[tuple[str, str], str] = field(default_factory=dict)
+    """When each node was locked for it, by node and annotation."""
+    claims: set[str] = field(default_factory=set)
+    """Uids of ResourceClaims about which anything was written for it."""
+    consumers: dict[str, dict[str, ConsumerReference]] | None = None
+    """Who of it uses which ResourceClaim, by the uids of both; once that was needed."""
+    failure: GangFailure | None = None
+    failures: list[WriteFailure] = field(default_factory=list)
+    """Those of its binds; told all at once, so that no cycle sees a part of the gang as placed."""
+
+    def add(self, order: WriteOrder, uid: str, node: Node | None) -> None:
+        order.member = GangMember(order.key, self, node)
+        self.job = order.job
+        self.unready.add(uid)
+        self.unbound[uid] = order
+
+    def adopt(self, order: WriteOrder, uid: str) -> None:
+        """A later cycle decided on one pod more of the job: it follows those that it must not run without."""
+        order.member = order.member or GangMember(order.key, self, None)
+        order.member.gang, order.member.follows = self, True
+        self.unbound[uid] = order
+        self.consumers = None
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether enough pods are ready for the binds to be sent."""
+        return len(self.unready) <= self.spare
+
+    def can_spare(self, member: GangMember) -> bool:
+        return member.follows or self.spare > 0
+
+    def leave(self, member: GangMember, uid: str, failure: GangFailure) -> None:
+        """A bind that can be spared failed: it goes its own way."""
+        self.spare -= not member.follows
+        self.unready.discard(uid)
+        self.consumers = None
+        alone = {uid: self.unbound.pop(uid)}
+        member.gang = Gang(unbound=alone, begun=True, claims=self.claims, failure=failure)
+
+
+@dataclass(slots=True, eq=False)
+class GangMember:
+    """What became so far of one bind of a gang."""
+
+    key: Hashable
+    """Of its order."""
+    gang: Gang
+    node: Node | None
+    """The node of the bind as it was when that was decided."""
+    node_gone: bool = False
+    """Whether the node was deleted while the bind waited."""
+    follows: bool = False
+    """Whether the gang does not need it."""
+    written: bool = False
+    """Whether all its grants were written."""
+    ready: bool = False
+    """Whether they are true, so that the pod may be bound."""
+    awaited: list[Grant] = field(default_factory=list)
+    """Grants that were written and are not known to be true yet."""
+    begun: float | None = None
+    """When its first grant was written."""
+    waiting_since: float = 0.0
+    """When its last grant was written."""
+    told: bool = False
+    """Whether an event of its pod says what it waits for."""
+    doing: str = ""
+    """What is being written, as the beginning of an error."""
+    lock_time: str = ""
+    """When it locked its node, also if the answer was lost."""
+    made_claim: str = ""
+    """The name of the ResourceClaim that was made for it, or may have been."""
+    why: str = ""
+    """Why this very bind failed."""
+    gone: bool = False
+    """Whether it failed because the pod is gone."""
+    undoing: bool = False
+    """Whether it is being taken back."""
+    take_back: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """What takes back what was written or may have been, the last first."""
+
+
 # -- orders of decisions, in the thread of the cycle
 
 
@@ -152,13 +289,35 @@ _REPORTED_BY_POD = frozenset({names.EVENT_SCHEDULED, names.EVENT_UNSCHEDULABLE})
 """Reasons of events about a group of a single pod that repeat events of the pod."""
 
 
+class Mirror(Protocol):
+    """What has the model."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+
+
 class DecisionOrders:
     """Makes orders of the decisions of one scheduler."""
 
-    def __init__(self, cluster: Callable[[], Cluster], guard: TelemetryGuard | None = None):
-        """`cluster` returns the present model, which may be rebuilt."""
-        self._cluster = cluster
+    def __init__(
+        self,
+        mirror: Mirror,
+        write: Callable[[list[WriteOrder]], None] = lambda orders: None,
+        guard: TelemetryGuard | None = None,
+    ):
+        """`write` hands orders over to the writer."""
+        self.write = write
+        self._mirror = mirror
         self._guard = guard or TelemetryGuard()
+
+    @property
+    def _cluster(self) -> Cluster:
+        """The present model, which may be rebuilt."""
+        return self._mirror.cluster
+
+    def submit(self, decisions: Sequence[Decision]) -> None:
+        """Write these decisions."""
+        self.write(list(self.of(decisions)))
 
     def of(self, decisions: Sequence[Decision]) -> Iterator[WriteOrder]:
         """The orders of decisions; of an event that need not be written there is none."""
@@ -184,14 +343,14 @@ class DecisionOrders:
                 case Bind():
                     yield self._bind_order(decision, gangs)
                 case QueueStatus():
-                    queue = self._cluster().queues.get(decision.name)
+                    queue = self._cluster.queues.get(decision.name)
                     written = queue.object.status.allocated if queue and queue.object else ()
                     yield WriteOrder(decision, shown=frozenset(written))
                 case _:
                     yield WriteOrder(decision)
 
     def _bind_order(self, bind: Bind, gangs: Mapping[JobId, Gang]) -> WriteOrder:
-        task, job = self._cluster().tasks.get(bind.uid), self._job_of(bind)
+        task, job = self._cluster.tasks.get(bind.uid), self._job_of(bind)
         order = WriteOrder(bind, created=task.created if task else 0.0, job=job.id if job else None)
         gang = gangs.get(job.id) if job is not None else Gang() if needs_prebind(bind) else None
         if gang is not None:
@@ -199,14 +358,14 @@ class DecisionOrders:
         return order
 
     def _job_of(self, bind: Bind) -> Job | None:
-        task = self._cluster().tasks.get(bind.uid)
+        task = self._cluster.tasks.get(bind.uid)
         return task.job if task is not None else None
 
     def _is_reported_by_pod(self, event: Event) -> bool:
         """Whether an event would report of a single pod, or of its group, what the pod's own events report."""
         if event.kind == "Pod":
             return event.topic == "owner"
-        job = self._cluster().jobs.get(event.job) if event.job is not None else None
+        job = self._cluster.jobs.get(event.job) if event.job is not None else None
         about_group = event.job is not None and event.kind == event.job.kind
         return about_group and event.reason in _REPORTED_BY_POD and job is not None and _is_single(job)
 
@@ -216,15 +375,15 @@ class DecisionOrders:
         if event.kind == "Pod":
             return WriteOrder(event, uids.get((event.namespace, event.name), ""))
         if event.kind == "Queue":
-            queue = self._cluster().queues.get(event.name)
+            queue = self._cluster.queues.get(event.name)
             return WriteOrder(event, queue.object.metadata.uid if queue and queue.object else "")
         if event.kind == "HyperNode":
-            hyper_node = self._cluster().objects.hyper_nodes.get(event.name)
+            hyper_node = self._cluster.objects.hyper_nodes.get(event.name)
             return WriteOrder(event, hyper_node.metadata.uid if hyper_node else "")
         return self._group_order(event)
 
     def _group_order(self, decision: Event | PodGroupStatus | NativeGroupCondition) -> WriteOrder:
-        job = self._cluster().jobs.get(_job_id(decision))
+        job = self._cluster.jobs.get(_job_id(decision))
         if job is None or job.group is None:
             return WriteOrder(decision)
         order = WriteOrder(decision, job.group.metadata.uid, newest_group=partial(self._group, job.id))
@@ -236,7 +395,7 @@ class DecisionOrders:
 
     def _group(self, id: JobId) -> PodGroup | None:
         """The PodGroup of a job as it was last seen. Called on the event loop: PodGroups never change in place."""
-        job = self._cluster().jobs.get(id)
+        job = self._cluster.jobs.get(id)
         return job.group if job is not None else None
 
 

@@ -20,8 +20,7 @@ from stromboli.kube.event_recorder import EventRecorder
 from stromboli.model.ledgers import Grant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
-from stromboli.scheduler.writes.prebind.gang_binds import Gang
-from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
+from stromboli.scheduler.writes.write_orders import Gang, WriteFailure, WriteOrder
 from tests.scheduler.writes.prebind.stored_objects import Json, StoredObjects
 
 PODS = "/api/v1/namespaces/ns/pods"

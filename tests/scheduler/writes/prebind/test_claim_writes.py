@@ -15,8 +15,7 @@ from stromboli.api.types.devices import (
     ConsumerReference,
     OpaqueConfiguration,
 )
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, NoResponse, Request
+from stromboli.kube.request import ApiError, Backoff, NoResponse, Request
 from stromboli.kube.timestamps import timestamp
 from stromboli.model.devices.claim_use import ClaimGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant

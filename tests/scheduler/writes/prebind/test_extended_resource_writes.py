@@ -13,12 +13,11 @@ from stromboli.api.types.devices import (
     ExactDeviceRequest,
 )
 from stromboli.api.types.pod import ContainerExtendedResourceRequest
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import NoResponse
+from stromboli.kube.request import Backoff, NoResponse
 from stromboli.model.devices.claim_use import ExtendedResourceGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing
-from stromboli.scheduler.writes.prebind.extended_resource_writes import claim_name
+from stromboli.scheduler.writes.prebind.claim_writes import claim_name
 from tests.scheduler.writes.prebind.gang_story import DEVICE_CLAIMS, PODS, GangStory
 
 GRANT = ExtendedResourceGrant(

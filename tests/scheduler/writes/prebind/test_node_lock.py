@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, NoResponse, Request
+from stromboli.kube.request import ApiError, Backoff, NoResponse, Request
 from stromboli.kube.timestamps import timestamp
 from stromboli.model.cards.pod_cards import CardGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant

@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from stromboli.engine.decisions import Bind
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, NoResponse, Request
+from stromboli.kube.request import ApiError, Backoff, NoResponse, Request
 from stromboli.model.cards.pod_cards import CardGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing
-from stromboli.scheduler.writes.prebind.gang_binds import Gang
-from stromboli.scheduler.writes.write_orders import WriteOrder
+from stromboli.scheduler.writes.write_orders import Gang, WriteOrder
 from tests.scheduler.writes.prebind.gang_story import CLAIMS, PODS, GangStory, elastic, gang
 
 SELECTED = "volume.kubernetes.io/selected-node"

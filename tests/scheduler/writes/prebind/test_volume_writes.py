@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, NoResponse, Request
+from stromboli.kube.request import ApiError, Backoff, NoResponse, Request
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing
 from tests.scheduler.writes.prebind.gang_story import CLAIMS, PODS, VOLUMES, GangStory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.engine.decisions import Bind
-from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.request import Backoff
 from stromboli.scheduler.writes import decision_writer as writing
 from stromboli.scheduler.writes.write_orders import WriteOrder
 from tests.scheduler.writes.prebind.gang_story import CLAIMS, NODES, PODS, elastic, gang

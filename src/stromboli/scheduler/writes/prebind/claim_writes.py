@@ -6,8 +6,11 @@ bound is taken out again; with the last of them goes the allocation, if it is th
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
+from hashlib import sha256
 from weakref import WeakSet
 
 import msgspec
@@ -15,15 +18,26 @@ from msgspec import to_builtins
 
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
+from stromboli.api.device_messages import EXTENDED_RESOURCE_CLAIM
 from stromboli.api.types.devices import AllocatedDevice, AllocationResult, ConsumerReference, ResourceClaim
-from stromboli.engine.decisions import Bind
-from stromboli.kube.request import ApiError
+from stromboli.api.types.pod import Pod
+from stromboli.engine.decisions import Bind, ReleaseClaim
+from stromboli.kube.api_resources import RESOURCES
+from stromboli.kube.request import ApiError, GuardedClient, Request, is_gone
 from stromboli.kube.timestamps import timestamp
 from stromboli.model.devices.binding_conditions import BINDING_TIMEOUT, true_conditions
-from stromboli.model.devices.claim_use import ClaimGrant
-from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
-from stromboli.scheduler.writes.prebind.gang_binds import Gang, GangMember, PreBindFailed
-from stromboli.scheduler.writes.prebind.grant_writer import LOOK_AGAIN, GrantObjects, Json, uid_of
+from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
+from stromboli.scheduler.writes import decision_requests
+from stromboli.scheduler.writes.prebind.grant_writer import (
+    LOOK_AGAIN,
+    AwaitedObjects,
+    GrantObjects,
+    Json,
+    uid_of,
+)
+from stromboli.scheduler.writes.write_orders import Gang, GangMember, PreBindFailed, WriteOrder
+
+log = logging.getLogger(__name__)
 
 _OF_AN_ALLOCATION = ("allocation", "reservedFor", "devices")
 """What is in the status of a claim as long as that is allocated."""
@@ -211,3 +225,146 @@ def same_devices(written: Json, allocation: AllocationResult) -> bool:
     return [(device.request, *_id(device)) for device in there.devices.results] == [
         (device.request, *_id(device)) for device in allocation.devices.results
     ]
+
+
+# -- extended resources that devices stand for: a ResourceClaim is made for the pod, whose status names it
+
+
+NAME_LENGTH = 253
+"""The most characters that the name of an object may have."""
+
+
+class ExtendedResourceWrites:
+    """Writes `ExtendedResourceGrant`s.
+
+    The name of the claim follows from the uid of the pod, so that a lost response never leaves two claims. The claim is
+    deleted if the pod is not bound after all.
+    """
+
+    doing = "allocating devices: "
+
+    def __init__(self, client: GuardedClient, objects: GrantObjects, claims: ClaimWrites):
+        self._client = client
+        self._objects = objects
+        self._claims = claims
+
+    async def write(self, member: GangMember, bind: Bind, grant: ExtendedResourceGrant) -> None:
+        name = claim_name(bind.name, bind.uid)
+        if not member.made_claim:
+            member.made_claim = name
+            member.take_back.append(partial(self.remove, bind, name))
+        claim = await self._objects.read(ResourceClaim, grant.namespace, name) or await self._create(
+            bind, grant, name
+        )
+        allocation = claim.get("status", {}).get("allocation")
+        if _controller(claim) != bind.uid:
+            raise PreBindFailed(f"resourceclaim {grant.namespace}/{name} belongs to another pod")
+        if allocation and not same_devices(allocation, grant.allocation):
+            raise PreBindFailed(f"resourceclaim {grant.namespace}/{name} is left from an earlier attempt")
+        await self._claims.allocate(claim, grant.allocation, [grant.consumer])
+        status = {"requestMappings": to_builtins(grant.mappings), "resourceClaimName": name}
+        await self._client.send(decision_requests.extended_resource_status(bind, status))
+
+    async def _create(self, bind: Bind, grant: ExtendedResourceGrant, name: str) -> Json:
+        owner = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": bind.name,
+            "uid": bind.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        body = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {
+                "name": name,
+                "namespace": grant.namespace,
+                "annotations": {EXTENDED_RESOURCE_CLAIM: "true"},
+                "finalizers": [names.CLAIM_FINALIZER],
+                "ownerReferences": [owner],
+            },
+            "spec": {"devices": {"requests": to_builtins(grant.requests)}},
+        }
+        path = RESOURCES[ResourceClaim].path(grant.namespace)
+        answer = await self._client.send(Request("POST", path, msgspec.json.encode(body)))
+        return msgspec.json.decode(answer, type=dict)
+
+    async def remove(self, bind: Bind, name: str) -> None:
+        """Delete the claim, if it is that pod's, and let the pod forget it."""
+        claim = await self._objects.read(ResourceClaim, bind.namespace, name)
+        if claim is not None and _controller(claim) == bind.uid:
+            await self._objects.delete(ResourceClaim, await self._claims.deallocate(claim))
+        try:
+            await self._client.send(decision_requests.extended_resource_status(bind, None))
+        except ApiError as error:
+            if not is_gone(error):
+                raise
+
+    async def time_to_wait(self, member: GangMember, bind: Bind, grant: ExtendedResourceGrant) -> float:
+        if not any(device.binding_conditions for device in grant.allocation.devices.results):
+            return 0.0
+        return await self._claims.wait_for_conditions(
+            member, grant.namespace, claim_name(bind.name, bind.uid), grant.consumer
+        )
+
+
+def claim_name(pod: str, uid: str) -> str:
+    """`<pod>-extended-resources-` and five letters that follow from the pod's uid."""
+    ending = f"-extended-resources-{sha256(uid.encode()).hexdigest()[:5]}"
+    return pod[: NAME_LENGTH - len(ending)] + ending
+
+
+def _controller(claim: Json) -> str:
+    owners = claim["metadata"].get("ownerReferences") or ()
+    return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
+
+
+# -- releases a ResourceClaim that was allocated for pods which were not placed after all, and that nobody uses
+
+
+_FINISHED = (names.POD_SUCCEEDED, names.POD_FAILED)
+
+
+class ClaimRelease:
+    """Executes `ReleaseClaim`; what has changed since it was decided stays, and is looked at again in a later cycle."""
+
+    def __init__(self, objects: GrantObjects, claims: ClaimWrites):
+        self._objects = objects
+        self._claims = claims
+
+    async def release(self, _: WriteOrder, decision: ReleaseClaim) -> None:
+        if self._claims.is_in_use(decision.uid):
+            return
+        self._claims.releasing.add(decision.uid)
+        try:
+            await self._release(decision)
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+        finally:
+            self._claims.releasing.discard(decision.uid)
+
+    async def _release(self, decision: ReleaseClaim) -> None:
+        claim = await self._objects.read(ResourceClaim, decision.namespace, decision.name)
+        if claim is None or uid_of(claim) != decision.uid:
+            return
+        if claim["metadata"]["resourceVersion"] != decision.resource_version:
+            return
+        for consumer in claim.get("status", {}).get("reservedFor") or ():
+            if await self._runs(decision.namespace, consumer):
+                log.warning("resourceclaim %s/%s is in use, so it stays", decision.namespace, decision.name)
+                return
+        claim = await self._claims.deallocate(claim)
+        if decision.delete:
+            await self._objects.delete(ResourceClaim, claim)
+
+    async def _runs(self, namespace: str, consumer: Json) -> bool:
+        """Whether a consumer may use the claim by now; of a group of pods we cannot know."""
+        if consumer.get("resource") != "pods":
+            return False
+        pod = await self._objects.read(Pod, namespace, str(consumer["name"]))
+        if pod is None or uid_of(pod) != consumer["uid"]:
+            return False
+        phase = pod.get("status", {}).get("phase")
+        return bool(pod["spec"].get("nodeName")) and phase not in _FINISHED

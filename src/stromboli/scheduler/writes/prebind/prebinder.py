@@ -8,20 +8,17 @@ what was written for it is taken back, and each of its pods is told why.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
-from stromboli.api.types.devices import ResourceClaim
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.engine.decisions import Bind, Event, ReleaseClaim
-from stromboli.kube.guarded_client import GuardedClient
+from stromboli.engine.decisions import Bind, Event
 from stromboli.kube.keyed_queue import PARKED, KeyedQueue
-from stromboli.kube.request import ApiError, Request
+from stromboli.kube.request import ApiError, GuardedClient, Request
 from stromboli.kube.timestamps import timestamp
 from stromboli.model.cards.pod_cards import LOCK_SECONDS, CardGrant, lock_counts
 from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
@@ -29,25 +26,24 @@ from stromboli.model.ledgers import Grant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.decision_requests import PodNotBindable
-from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
-from stromboli.scheduler.writes.prebind.claim_writes import ClaimWrites
-from stromboli.scheduler.writes.prebind.extended_resource_writes import ExtendedResourceWrites
-from stromboli.scheduler.writes.prebind.gang_binds import (
+from stromboli.scheduler.writes.prebind.claim_writes import ClaimRelease, ClaimWrites, ExtendedResourceWrites
+from stromboli.scheduler.writes.prebind.grant_writer import (
+    AwaitedObjects,
+    GrantObjects,
+    GrantWriter,
+    Json,
+    annotations_of,
+)
+from stromboli.scheduler.writes.prebind.volume_writes import VolumeWrites
+from stromboli.scheduler.writes.write_orders import (
     BindAbandoned,
     Gang,
     GangFailure,
     GangMember,
     PreBindFailed,
+    WriteFailure,
+    WriteOrder,
 )
-from stromboli.scheduler.writes.prebind.grant_writer import (
-    GrantObjects,
-    GrantWriter,
-    Json,
-    annotations_of,
-    uid_of,
-)
-from stromboli.scheduler.writes.prebind.volume_writes import VolumeWrites
-from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 
 
 class PreBinder:
@@ -68,7 +64,7 @@ class PreBinder:
         """
         self._queue = queue
         self.awaited = AwaitedObjects(queue.resume)
-        self._gangs: dict[Hashable, Gang] = {}
+        self.gangs: dict[Hashable, Gang] = {}
         """The last gang of each job of which some binds are not done."""
         self._ending = False
         self._client = client
@@ -85,22 +81,14 @@ class PreBinder:
             CardGrant: NodeLock(objects, wall),
         }
 
-    def release(self, order: WriteOrder) -> None:
-        """Let an order be executed; a bind becomes part of its gang first."""
-        if isinstance(order.decision, Bind):
-            self._join(order, order.decision)
-        self._queue.put(order.key, order, order.urgency)
-
-    def _join(self, order: WriteOrder, bind: Bind) -> None:
-        """Until the minimum of its job is ready, a bind of a later cycle waits for that too."""
-        if order.job is None:
-            return
-        earlier = self._gangs.get(order.job)
+    def join(self, order: WriteOrder, bind: Bind) -> None:
+        """Make a bind part of its gang: until the minimum of its job is ready, a bind of a later cycle waits too."""
+        earlier = self.gangs.get(order.job)
         member = order.member
         if earlier is not None and not earlier.begun and (member is None or member.gang is not earlier):
             earlier.adopt(order, bind.uid)
         if order.member is not None:
-            self._gangs[order.job] = order.member.gang
+            self.gangs[order.job] = order.member.gang
 
     def done(self, member: GangMember, bind: Bind, failure: WriteFailure | None = None) -> list[WriteFailure]:
         """A bind is done, or has failed; the failures of its gang, once that is so of all its binds."""
@@ -115,8 +103,8 @@ class PreBinder:
 
     def _forget(self, gang: Gang) -> None:
         """All binds of a gang are done: whatever its job gets now does not have to wait for it."""
-        if self._gangs.get(gang.job) is gang:
-            del self._gangs[gang.job]
+        if self.gangs.get(gang.job) is gang:
+            del self.gangs[gang.job]
 
     def end(self) -> None:
         """The process ends, so nothing is waited for any more; the next leader goes on with what is written."""
@@ -289,58 +277,6 @@ def failure_of(member: GangMember, bind: Bind) -> WriteFailure:
 
 def _is_leaving(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None
-
-
-# -- releases a ResourceClaim that was allocated for pods which were not placed after all, and that nobody uses
-
-
-log = logging.getLogger(__name__)
-
-_FINISHED = (names.POD_SUCCEEDED, names.POD_FAILED)
-
-
-class ClaimRelease:
-    """Executes `ReleaseClaim`; what has changed since it was decided stays, and is looked at again in a later cycle."""
-
-    def __init__(self, objects: GrantObjects, claims: ClaimWrites):
-        self._objects = objects
-        self._claims = claims
-
-    async def release(self, _: WriteOrder, decision: ReleaseClaim) -> None:
-        if self._claims.is_in_use(decision.uid):
-            return
-        self._claims.releasing.add(decision.uid)
-        try:
-            await self._release(decision)
-        except ApiError as error:
-            if error.status not in (404, 409):
-                raise
-        finally:
-            self._claims.releasing.discard(decision.uid)
-
-    async def _release(self, decision: ReleaseClaim) -> None:
-        claim = await self._objects.read(ResourceClaim, decision.namespace, decision.name)
-        if claim is None or uid_of(claim) != decision.uid:
-            return
-        if claim["metadata"]["resourceVersion"] != decision.resource_version:
-            return
-        for consumer in claim.get("status", {}).get("reservedFor") or ():
-            if await self._runs(decision.namespace, consumer):
-                log.warning("resourceclaim %s/%s is in use, so it stays", decision.namespace, decision.name)
-                return
-        claim = await self._claims.deallocate(claim)
-        if decision.delete:
-            await self._objects.delete(ResourceClaim, claim)
-
-    async def _runs(self, namespace: str, consumer: Json) -> bool:
-        """Whether a consumer may use the claim by now; of a group of pods we cannot know."""
-        if consumer.get("resource") != "pods":
-            return False
-        pod = await self._objects.read(Pod, namespace, str(consumer["name"]))
-        if pod is None or uid_of(pod) != consumer["uid"]:
-            return False
-        phase = pod.get("status", {}).get("phase")
-        return bool(pod["spec"].get("nodeName")) and phase not in _FINISHED
 
 
 # -- the lock of a node whose device plugin hands cards out to one pod at a time (spec 04 10.7)

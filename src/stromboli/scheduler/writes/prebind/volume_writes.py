@@ -19,15 +19,15 @@ from stromboli.api.selectors import matches_node_term
 from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim
 from stromboli.engine.decisions import Bind
 from stromboli.model.volumes.volume_grant import VolumeGrant
-from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
-from stromboli.scheduler.writes.prebind.gang_binds import GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.grant_writer import (
     LOOK_AGAIN,
+    AwaitedObjects,
     GrantObjects,
     Json,
     annotations_of,
     uid_of,
 )
+from stromboli.scheduler.writes.write_orders import GangMember, PreBindFailed
 
 _PROVISIONERS = (names.STORAGE_PROVISIONER, names.OLD_STORAGE_PROVISIONER)
 """Annotations by which a controller hands a claim over to its provisioner."""

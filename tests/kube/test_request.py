@@ -1,4 +1,6 @@
-"""How fast requests go out, and how long one waits after failures: in time that only the test lets pass."""
+"""How fast requests are sent and repeated, and that they are sent only while we lead; in time that the test sets."""
+
+from __future__ import annotations
 
 import asyncio
 
@@ -6,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.kube.rate_limits import Backoff, RateLimiter
+from stromboli.kube.request import Backoff, GuardedClient, LeaseLost, RateLimiter, Request, RequestWithdrawn
+from tests.kube.fake_api import FakeApi
 
 
 class Time:
@@ -112,3 +115,35 @@ def test_a_server_that_asks_for_more_time_gets_it_within_reason() -> None:
     assert backoff.pause(1, retry_after=7) == 7
     assert backoff.pause(4, retry_after=7) == 8
     assert backoff.pause(1, retry_after=86400) == 20
+
+
+# -- requests of a leader
+
+
+def test_a_request_that_had_to_wait_is_withdrawn_once_another_leads() -> None:
+    leads = True
+
+    class Waiting(FakeApi):
+        async def send(self, request: Request, timeout: float) -> bytes:
+            nonlocal leads
+            leads = False  # while we wait for a connection
+            if not request.still_wanted():
+                raise RequestWithdrawn
+            return await super().send(request, timeout)
+
+    api = Waiting()
+    client = GuardedClient(api, lambda: 60.0 * leads)
+
+    async def run() -> None:
+        with pytest.raises(LeaseLost):
+            await client.send(Request("POST", "/x", b"{}"))
+
+    asyncio.run(run())
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(("left", "timeout"), [(60.0, 10.0), (4.0, 4.0)])
+def test_a_request_never_outlives_the_time_for_which_nobody_else_leads(left: float, timeout: float) -> None:
+    api = FakeApi()
+    asyncio.run(GuardedClient(api, lambda: left).send(Request("POST", "/x", b"{}")))
+    assert api.timeouts == [timeout]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.scheduler.mirror.change_buffer import ChangeBuffer
+from stromboli.scheduler.thread_seam import ChangeBuffer
 
 
 def pod(name: str, uid: str = "", version: str = "") -> Pod:

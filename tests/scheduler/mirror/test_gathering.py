@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stromboli.scheduler.gathering import GATHER, NOW, PAUSE, REST, STORM, Gathering
+from stromboli.scheduler.mirror.news import GATHER, NOW, PAUSE, REST, STORM, Gathering
 
 LATER = 1.0
 
