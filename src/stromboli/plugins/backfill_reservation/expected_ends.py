@@ -42,16 +42,16 @@ class ExpectedEnds:
         self.ended_early = False
         """Whether something ended before it was expected to, or is expected to end earlier than before."""
 
-    def _clear(self) -> None:
-        self.tasks: list[Task | None] = [None] * FIRST_SLOTS
-        self._ends: Floats = np.full(FIRST_SLOTS, inf)
-        self._starts: Floats = np.full(FIRST_SLOTS, inf)
-        self._rows: Ints = np.zeros(FIRST_SLOTS, dtype=np.int64)
-        self._queues: Ints = np.zeros(FIRST_SLOTS, dtype=np.int64)
+    def _clear(self, size: int = FIRST_SLOTS, dims: int = 0) -> None:
+        self.tasks: list[Task | None] = [None] * size
+        self._ends: Floats = np.full(size, inf)
+        self._starts: Floats = np.full(size, inf)
+        self._rows: Ints = np.zeros(size, dtype=np.int64)
+        self._queues: Ints = np.zeros(size, dtype=np.int64)
         self._numbers: dict[Queue | None, int] = {}
-        self._requests: Ints = np.zeros((FIRST_SLOTS, 0), dtype=np.int64)
+        self._requests: Ints = np.zeros((size, dims), dtype=np.int64)
         self._slots: dict[Task, int] = {}
-        self._unused = list(range(FIRST_SLOTS))
+        self._unused = list(range(size - 1, -1, -1))
         self._of_job: dict[Job, set[Task]] = {}
         self._not_started: set[Task] = set()
 
@@ -72,8 +72,8 @@ class ExpectedEnds:
             self._recount(dict.fromkeys((*dirty.jobs, *(task.job for task in self._not_started if task.job))))
 
     def _rebuild(self, cluster: Cluster, dims: int) -> None:
-        """Count all tasks at once."""
-        self._clear()
+        """Count all tasks at once, with as many slots to spare."""
+        by_job: dict[Job, set[Task]] = {}
         tasks: list[Task] = []
         ends: list[float] = []
         for job in cluster.jobs.values():
@@ -84,26 +84,19 @@ class ExpectedEnds:
                 if task.node is not None and task.node.row >= 0
             ]
             if of_job:
-                self._of_job[job] = set(of_job)
+                by_job[job] = set(of_job)
                 tasks += of_job
                 ends += self._ends_of(job, of_job)
-        self._not_started = {task for task in tasks if task.started is None and task.scheduled_at is None}
-        self._slots = dict(zip(tasks, range(len(tasks)), strict=True))
-        self._lay_out(tasks, ends, dims)
-
-    def _lay_out(self, tasks: list[Task], ends: list[float], dims: int) -> None:
-        """The columns of these tasks, with as many slots to spare."""
         count = len(tasks)
-        size = max(FIRST_SLOTS, 2 * count)
-        self.tasks = [*tasks, *([None] * (size - count))]
-        self._unused = list(range(size - 1, count - 1, -1))
-        self._ends, self._rows = np.full(size, inf), np.zeros(size, dtype=np.int64)
-        self._requests = np.zeros((size, dims), dtype=np.int64)
-        self._queues = np.zeros(size, dtype=np.int64)
-        self._queues[:count] = [self._number_of(task) for task in tasks]
-        self._starts = np.full(size, inf)
-        self._starts[:count] = list(map(self._start, tasks))
+        self._clear(max(FIRST_SLOTS, 2 * count), dims)
+        self._of_job = by_job
+        self._not_started = {task for task in tasks if task.started is None and task.scheduled_at is None}
+        self._slots = dict(zip(tasks, range(count), strict=True))
+        del self._unused[len(self._unused) - count :]
+        self.tasks[:count] = tasks
         self._ends[:count] = ends
+        self._starts[:count] = list(map(self._start, tasks))
+        self._queues[:count] = [self._number_of(task) for task in tasks]
         self._rows[:count] = [task.node.row for task in tasks if task.node is not None]
         shapes: dict[Shape, int] = {}
         places = [shapes.setdefault(task.shape, len(shapes)) for task in tasks]

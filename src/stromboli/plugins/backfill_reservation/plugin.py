@@ -147,10 +147,12 @@ class BackfillReservation(Plugin):
             return
         if change.old_status in HOLDING and change.status not in HOLDING:
             self._left_early = True
-        self._take_share(change)
-        node, sign = change.node or change.old_node, (change.status in PLACED) - (change.old_status in PLACED)
-        if node is not None and sign and Status.PENDING in (change.status, change.old_status):
-            self._take_node(change.task, node, sign)
+        sign = (change.status in PLACED) - (change.old_status in PLACED)
+        if sign:
+            self._take_share(change.task, sign)
+            node = change.node or change.old_node
+            if node is not None and Status.PENDING in (change.status, change.old_status):
+                self._take_node(change.task, node, sign)
 
     def _take_node(self, task: Task, node: Node, sign: int) -> None:
         """Follow what a task takes of promised capacity: it was placed on a node, or (-1) no longer is."""
@@ -236,18 +238,15 @@ class BackfillReservation(Plugin):
                 return reservation
         return None
 
-    def _take_share(self, change: Change) -> None:
-        """Follow what tasks take of the limits of queues that are reserved."""
-        job, sign = change.task.job, (change.status in PLACED) - (change.old_status in PLACED)
-        if not sign or not self._shares or job is None or job.queue is None:
+    def _take_share(self, task: Task, sign: int) -> None:
+        """Follow what a task takes of reserved queue limits: it was placed, or (-1) no longer is."""
+        job = task.job
+        if not self._shares or job is None or job.queue is None:
             return
-        queues, end = (
-            lineage(job.queue, self.session.cluster.queues),
-            self._now + self._ends.limit(change.task),
-        )
+        queues, end = lineage(job.queue, self.session.cluster.queues), self._now + self._ends.limit(task)
         for reservation in self._shares.values():
             if reservation.job is not job and end > reservation.start:
-                reservation.take(change.task.request, queues, sign)
+                reservation.take(task.request, queues, sign)
 
     def _slots_of_shares(self, waiting: WaitingColumns) -> list[int]:
         """The slots of jobs for which the limits of their queues were reserved last: they are reserved again."""
