@@ -43,7 +43,7 @@ class ExpectedEnds:
         """Whether something ended before it was expected to, or is expected to end earlier than before."""
 
     def _clear(self, size: int = FIRST_SLOTS, dims: int = 0) -> None:
-        self.tasks: list[Task | None] = [None] * size
+        self._tasks: list[Task | None] = [None] * size
         self._ends: Floats = np.full(size, inf)
         self._starts: Floats = np.full(size, inf)
         self._rows: Ints = np.zeros(size, dtype=np.int64)
@@ -93,7 +93,7 @@ class ExpectedEnds:
         self._not_started = {task for task in tasks if task.started is None and task.scheduled_at is None}
         self._slots = dict(zip(tasks, range(count), strict=True))
         del self._unused[len(self._unused) - count :]
-        self.tasks[:count] = tasks
+        self._tasks[:count] = tasks
         self._ends[:count] = ends
         self._starts[:count] = list(map(self._start, tasks))
         self._queues[:count] = [self._number_of(task) for task in tasks]
@@ -146,7 +146,7 @@ class ExpectedEnds:
             self._grow()
         slot = self._unused.pop()
         self._slots[task] = slot
-        self.tasks[slot] = task
+        self._tasks[slot] = task
         self._of_job.setdefault(job, set()).add(task)
         self._rows[slot] = node.row
         self._queues[slot] = self._number_of(task)
@@ -161,8 +161,8 @@ class ExpectedEnds:
         return self._numbers.setdefault(task.job.queue if task.job else None, len(self._numbers))
 
     def _grow(self) -> None:
-        count = len(self.tasks)
-        self.tasks += [None] * count
+        count = len(self._tasks)
+        self._tasks += [None] * count
         self._ends = np.concatenate((self._ends, np.full(count, inf)))
         self._starts = np.concatenate((self._starts, np.full(count, inf)))
         self._rows = np.concatenate((self._rows, np.zeros(count, dtype=np.int64)))
@@ -172,7 +172,7 @@ class ExpectedEnds:
 
     def _remove(self, task: Task) -> None:
         slot = self._slots.pop(task)
-        self.tasks[slot] = None
+        self._tasks[slot] = None
         self._ends[slot] = self._starts[slot] = inf
         self._unused.append(slot)
         self._not_started.discard(task)
@@ -251,14 +251,18 @@ class ExpectedEnds:
     def jobs_ending_by(self, moment: float, queues: Iterable[Queue]) -> dict[str, None]:
         """The jobs of some queues of which tasks end by a moment, by their keys, the first to end first."""
         moments, slots = self._ordered_of(queues)
-        ending = (self.tasks[slot] for slot in slots[: moments.searchsorted(moment, side="right")].tolist())
-        return {task.job.key: None for task in ending if task is not None and task.job is not None}
+        ending = self.tasks_in(slots[: moments.searchsorted(moment, side="right")])
+        return {task.job.key: None for task in ending if task.job is not None}
 
     def _ordered_of(self, queues: Iterable[Queue], guesses: bool = False) -> tuple[Floats, Ints]:
         moments, slots = self.ordered(guesses)
         numbers = [self._numbers[queue] for queue in queues if queue in self._numbers]
         chosen = np.isin(self._queues[slots], numbers)
         return moments[chosen], slots[chosen]
+
+    def tasks_in(self, slots: Ints) -> list[Task]:
+        """The tasks of these slots."""
+        return [task for slot in slots.tolist() if (task := self._tasks[slot]) is not None]
 
     def requests(self, slots: Ints) -> tuple[Ints, Ints]:
         """What the tasks of these slots free, one row each, and on which node."""

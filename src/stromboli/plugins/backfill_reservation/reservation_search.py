@@ -267,7 +267,7 @@ class ReservationSearch:
         What is promised to others, nodes and amounts of them, is not free then.
         """
         session = self._session
-        ended = self._ending_by(moment)
+        ended = self._ends.tasks_in(self._ended_by(moment))
         with session.rehearsal():
             for task in ended:
                 self._end(task)
@@ -323,8 +323,7 @@ class ReservationSearch:
         return StartReservation(job, start, nodes, rows, amounts, spare, places, alone, ledgers)
 
     def _free_at(self, moment: float, rows: Ints) -> Ints:
-        by_then = self._order[: int(np.searchsorted(self._moments, moment, side="right"))]
-        freed = self._ends.freed(by_then, len(self._columns))
+        freed = self._ends.freed(self._ended_by(moment), len(self._columns))
         free: Ints = self._columns.future_idle[:, rows] + freed[:, rows]
         return free
 
@@ -338,15 +337,14 @@ class ReservationSearch:
         last.spare = self._free_at(last.start, last.rows) - last.amounts
         return last
 
-    def _ending_by(self, moment: float) -> list[Task]:
-        by_then = self._order[: int(np.searchsorted(self._moments, moment, side="right"))]
-        return [task for slot in by_then.tolist() if (task := self._ends.tasks[slot]) is not None]
+    def _ended_by(self, moment: float) -> Ints:
+        """The slots of tasks that are expected to have ended by a moment, the first to end first."""
+        return self._order[: int(np.searchsorted(self._moments, moment, side="right"))]
 
     def ending_before(self, start: float, rows: Ints) -> list[Task]:
         """The tasks on some nodes that are expected to end before a start, the first to end first."""
-        by_then = self._order[: int(np.searchsorted(self._moments, start, side="right"))]
-        here = by_then[np.isin(self._ends.requests(by_then)[1], rows)]
-        return [task for slot in here.tolist() if (task := self._ends.tasks[slot]) is not None]
+        slots = self._ended_by(start)
+        return self._ends.tasks_in(slots[np.isin(self._ends.requests(slots)[1], rows)])
 
     def promise(self, start: float, nodes: Iterable[Node], ending: Iterable[Task]) -> Promise:
         """What is reported of a start on some nodes, for which these tasks have to end."""
