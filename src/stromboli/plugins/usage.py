@@ -11,7 +11,7 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
-from stromboli.api.resources.pod_totals import pod_total
+from stromboli.api.resources.pod_totals import spec_total
 from stromboli.api.resources.quantity import QuantityError, milli, whole
 from stromboli.api.resources.resource_lists import amounts
 from stromboli.api.types.meta import Quantity
@@ -141,14 +141,7 @@ class Estimator:
 
 def limits(spec: PodSpec) -> dict[str, int]:
     """The limits of a pod as a whole."""
-    return pod_total(
-        [_amounts(container.resources.limits) for container in spec.containers],
-        [
-            (container.restart_policy == names.RESTART_ALWAYS, _amounts(container.resources.limits))
-            for container in spec.init_containers
-        ],
-        _amounts(spec.resources.limits) if spec.resources is not None else {},
-    )
+    return spec_total(spec, lambda resources: _amounts(resources.limits))
 
 
 def _amounts(stated: Mapping[str, Quantity]) -> dict[str, int]:

@@ -1,10 +1,11 @@
 """What a pod needs as a whole, as PodRequests and PodLimits of k8s.io/component-helpers/resource compute it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import TypeVar
 
 from stromboli.api import names
+from stromboli.api.types.pod import PodResources, Resources
 
 Number = TypeVar("Number", int, Fraction)
 
@@ -38,6 +39,18 @@ def pod_total(
         if is_pod_level(name):
             total[name] = amount
     return total
+
+
+def spec_total(spec: PodResources, stated: Callable[[Resources], Mapping[str, Number]]) -> dict[str, Number]:
+    """The total of what a function reads from the resources of each container, and of the pod as a whole."""
+    return pod_total(
+        [stated(container.resources) for container in spec.containers],
+        [
+            (container.restart_policy == names.RESTART_ALWAYS, stated(container.resources))
+            for container in spec.init_containers
+        ],
+        stated(spec.resources) if spec.resources is not None else {},
+    )
 
 
 def is_pod_level(name: str) -> bool:

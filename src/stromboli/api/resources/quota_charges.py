@@ -7,10 +7,10 @@ from typing import Literal
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
-from stromboli.api.resources.pod_totals import add_amounts, pod_total
+from stromboli.api.resources.pod_totals import add_amounts, spec_total
 from stromboli.api.resources.quantity import QuantityError, exact, format_bytes, format_milli
 from stromboli.api.types.meta import Quantity, ResourceList
-from stromboli.api.types.pod import PodResources, Resources
+from stromboli.api.types.pod import PodResources
 
 Charges = dict[str, Fraction]
 
@@ -64,18 +64,7 @@ def _is_extended(name: str) -> bool:
 
 def _effective(spec: PodResources, part: Literal["requests", "limits"]) -> Charges:
     """Requests, or limits, of the pod as a whole. Overhead adds only to limits that exist."""
-
-    def stated(resources: Resources) -> Charges:
-        return _exact(getattr(resources, part))
-
-    total = pod_total(
-        [stated(container.resources) for container in spec.containers],
-        [
-            (container.restart_policy == names.RESTART_ALWAYS, stated(container.resources))
-            for container in spec.init_containers
-        ],
-        stated(spec.resources) if spec.resources is not None else {},
-    )
+    total = spec_total(spec, lambda resources: _exact(getattr(resources, part)))
     overhead = _exact(spec.overhead)
     add_amounts(
         total, {name: amount for name, amount in overhead.items() if part == "requests" or name in total}
