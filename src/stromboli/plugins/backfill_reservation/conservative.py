@@ -222,7 +222,7 @@ class ConservativeBackfill(BackfillReservation):
                 booking.is_reported = True
                 session.reports.news[job] = None
         if self._to_improve or self._is_spent() or not self._searches_left:
-            session.has_come(float(np.nextafter(self._now, inf)))
+            session.has_come(self._next_cycle)
         starts = (booking.start for booking in self._bookings.values() if booking.start > self._now)
         session.has_come(min([self._ends.next_end(), *starts]))
 

@@ -79,11 +79,11 @@ class EasyBackfill(BackfillReservation):
         before, self._favoured = self._favoured, {self._head, *(each.job for each in self._shares.values())}
         if self._favoured != before and session.cluster.waiting:
             # which jobs are admitted early depends on the reservations of the cycle before
-            session.has_come(float(np.nextafter(self._now, inf)))
+            session.has_come(self._next_cycle)
         session.has_come(self._ends.next_end())
         reservation = self._reservation
         if reservation is not None and reservation.places and not self._was_tried(reservation):
-            session.has_come(max(reservation.start, float(np.nextafter(self._now, inf))))
+            session.has_come(max(reservation.start, self._next_cycle))
 
     def _was_tried(self, reservation: StartReservation) -> bool:
         """Whether the places of a reservation were tried in this session: from its start on, once it is known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, nextafter
 from typing import TYPE_CHECKING, Literal
 
 from stromboli.api import names
@@ -111,6 +111,8 @@ class BackfillReservation(Plugin):
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._now = session.reads.time
+        self._next_cycle = nextafter(self._now, inf)
+        """The earliest time of the next cycle."""
         self._version += 1
         self._ends.update(session.cluster, dirty, self._now)
         self._early.opening(session, dirty)
