@@ -125,7 +125,7 @@ def test_lower_priority_leaves_first_then_who_was_promised_less() -> None:
     )
     order: list[str] = []
     plugin = world.plugin("rescheduling")
-    world.engine._actions = [
+    world.engine.actions = [
         Action(
             "look",
             lambda session: order.extend(
@@ -180,7 +180,7 @@ def test_a_lost_cycle_did_not_look() -> None:
     def fail(session: Any) -> None:
         raise ZeroDivisionError
 
-    world.engine._actions = [Action("fail", fail)]
+    world.engine.actions = [Action("fail", fail)]
     assert world.engine.cycle(world.cluster, NOON).lost is not None
     assert world.cluster.memory == before
     world.cluster.memory.clear()

@@ -44,7 +44,11 @@ CATALOG = Catalog(
     | {"allocate": action("allocate", AllocateArguments)(lambda session: None)},
     {name: plugin(name) for name in PLUGINS} | {"binpack": plugin("binpack", BinpackArguments)},
 )
-WHOLE = Catalog({name: step(name) for name in ("enqueue", "allocate", "backfill", "preempt", "reclaim")}, {})
+EVICTING = {
+    name: action(name, evicts_by=point, for_waiting=True)(lambda session: None)
+    for name, point in (("preempt", "preemptable"), ("reclaim", "reclaimable"))
+}
+WHOLE = Catalog({name: step(name) for name in ("enqueue", "allocate", "backfill")} | EVICTING, {})
 
 
 def load(text: str, lenient: bool = False) -> Policy:

@@ -33,7 +33,7 @@ class Arguments:
     predicate_error_cache: bool = error_cache()
 
 
-@action("allocate", Arguments)
+@action("allocate", Arguments, for_waiting=True)
 def allocate(session: Session) -> None:
     """Place pending tasks by queue and job, gangs all or nothing."""
     if "enqueue" not in session.policy.actions:

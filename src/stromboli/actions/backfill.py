@@ -37,7 +37,7 @@ class Arguments:
     )
 
 
-@action("backfill", Arguments)
+@action("backfill", Arguments, for_waiting=True)
 def backfill(session: Session) -> None:
     """Place best-effort tasks one by one; optionally reassign capacity of gangs that are not ready."""
     nominated: dict[Task, Node] = {}

@@ -20,7 +20,7 @@ RETRY_AFTER = 60.0
 """Seconds after which a search is repeated though no number changed: run times and rests may be over by then."""
 
 
-@action("consolidate", ConsolidationOptions, evicts_by="unified_evictable")
+@action("consolidate", ConsolidationOptions, evicts_by="unified_evictable", for_waiting=True)
 def consolidate(session: Session) -> None:
     """Move other jobs to other nodes so that a starving gang fits, at the lowest cost, all or nothing."""
     options: ConsolidationOptions = session.arguments("consolidate")

@@ -36,7 +36,7 @@ class Arguments:
         return self.urgent_through if self.reserve_minimum is None else self.reserve_minimum
 
 
-@action("enqueue", Arguments)
+@action("enqueue", Arguments, for_waiting=True)
 def enqueue(session: Session) -> None:
     """Admit pending jobs, one per turn of its queue; a rejected job does not block the next one."""
     arguments: Arguments = session.arguments("enqueue")

@@ -11,7 +11,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 
-@action("gangpreempt", GangEvictionOptions, evicts_by="unified_evictable", preempts=True)
+@action("gangpreempt", GangEvictionOptions, evicts_by="unified_evictable", preempts=True, for_waiting=True)
 def gangpreempt(session: Session) -> None:
     """Evict lower-priority jobs of the same queue, their surplus first, until a whole starving gang fits."""
     options: GangEvictionOptions = session.arguments("gangpreempt")

@@ -14,7 +14,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 
-@action("gangreclaim", GangEvictionOptions, evicts_by="unified_evictable")
+@action("gangreclaim", GangEvictionOptions, evicts_by="unified_evictable", reclaims=True, for_waiting=True)
 def gangreclaim(session: Session) -> None:
     """Evict jobs of other queues, their surplus first, until a whole starving gang fits."""
     options: GangEvictionOptions = session.arguments("gangreclaim")

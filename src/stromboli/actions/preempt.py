@@ -52,8 +52,12 @@ class Arguments(EvictionOptions):
     min_candidates: int = arg("minCandidateNodesAbsolute", 1, "Minimum number of nodes to compare.")
     max_candidates: int = arg("maxCandidateNodesAbsolute", 100, "Maximum number of nodes to compare.")
 
+    def serves(self, job: Job) -> bool:
+        """Not jobs that ask for a network topology, which gangpreempt serves (spec 02 6.1)."""
+        return not has_topology(job)
 
-@action("preempt", Arguments, evicts_by="preemptable", preempts=True)
+
+@action("preempt", Arguments, evicts_by="preemptable", preempts=True, for_waiting=True)
 def preempt(session: Session) -> None:
     """Evict lower-priority jobs of the same queue for starving jobs, then lower-priority tasks within a job."""
     arguments: Arguments = session.arguments("preempt")
@@ -76,7 +80,7 @@ def preempt(session: Session) -> None:
     of_same_job = replace(candidates, may_take_from=_is_same_job, scope=lambda task: task.job)
     between_jobs = VictimSelection(session, candidates, arguments)
     within_job = VictimSelection(session, of_same_job, arguments)
-    starving = starving_jobs(session, lambda job: not has_topology(job), between_jobs.may_help)
+    starving = starving_jobs(session, arguments.serves, between_jobs.may_help)
     for _, jobs in session.jobs_by_queue(starving).visits():
         visited = []
         for job in jobs:

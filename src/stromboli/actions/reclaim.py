@@ -37,7 +37,7 @@ class Arguments(EvictionOptions):
     )
 
 
-@action("reclaim", Arguments, evicts_by="reclaimable")
+@action("reclaim", Arguments, evicts_by="reclaimable", reclaims=True, for_waiting=True)
 def reclaim(session: Session) -> None:
     """Evict what other queues hold beyond their share, until a starving job can start."""
     arguments: Arguments = session.arguments("reclaim")

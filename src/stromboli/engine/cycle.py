@@ -142,7 +142,8 @@ class Engine:
         self._features = frozenset(features)
         self._catalog = catalog
         self._timer = timer
-        self._actions = [catalog.actions[name] for name in policy.actions]
+        self.actions = [catalog.actions[name] for name in policy.actions]
+        """The actions of the policy, in the order in which they run."""
         self._confined = (Exception,) if interruptible else (Exception, KeyboardInterrupt)
         self._failing = FailingPlugins()
         self._quarantined = QuarantinedJobs()
@@ -152,7 +153,7 @@ class Engine:
         self._allocated_domains = AllocatedDomains()
         self._queue_totals = QueueTotals()
         self._build_plugins()
-        for action in dict.fromkeys(self._actions):
+        for action in dict.fromkeys(self.actions):
             if action.initialise is not None:
                 try:
                     action.initialise()
@@ -161,7 +162,7 @@ class Engine:
 
     def close(self) -> None:
         """Uninitialise the actions of a policy that is no longer in force."""
-        for action in dict.fromkeys(self._actions):
+        for action in dict.fromkeys(self.actions):
             if action.uninitialise is not None:
                 try:
                     action.uninitialise()
@@ -212,7 +213,7 @@ class Engine:
             outcome = Outcome([], session, Diagnoses(session))
             with self._timed(outcome, "open"):
                 self._open(session, outcome)
-            for action in self._actions:
+            for action in self.actions:
                 session.action = action.name
                 with self._timed(outcome, action.name):
                     action(session)
@@ -291,7 +292,7 @@ class Engine:
         """Open and act, until that is enough; whatever is raised is a cycle lost."""
         with self._losing():
             self._open(session, outcome)
-            for action in self._actions:
+            for action in self.actions:
                 if not session.should_stop():
                     session.action = action.name
                     action(session)
@@ -342,7 +343,7 @@ class Engine:
 
     def _new_session(self, cluster: Cluster, now: float) -> Session:
         session = Session(cluster, self.policy, self.rules, self._placement, now, f"{now:.0f}-{self._number}")
-        session.actions = self._actions
+        session.actions, session.catalog = self.actions, self._catalog
         session.services = self._services
         session.features = self._features
         session.confined = self._confined

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.api import names
+from stromboli.engine.catalog import Catalog
 from stromboli.engine.job_needs import JobNeeds
 from stromboli.engine.job_reports import Attempts, JobReports
 from stromboli.engine.order import JobsByQueue
@@ -63,6 +64,8 @@ class Session:
         self.policy = policy
         self.actions: Sequence[Action] = ()
         """The actions of the policy, in the order in which they run."""
+        self.catalog = Catalog()
+        """All actions and plugins that a policy may name."""
         self.rules = rules
         """The extension points as functions that ask every plugin of the policy: `session.rules.job_ready(job)`."""
         self.placement = placement

@@ -28,11 +28,25 @@ class Configurable(Protocol):
         ...
 
 
+class ConfigurableAction(Configurable, Protocol):
+    """An action, as far as the policy needs it."""
+
+    @property
+    def evicts_by(self) -> str:
+        """The extension point at which plugins vote on its victims; empty if it evicts no pods."""
+        ...
+
+    @property
+    def for_waiting(self) -> bool:
+        """Whether it does nothing unless a job is pending."""
+        ...
+
+
 class Extensions(Protocol):
     """The installed actions and plugins by name, as far as the policy needs them (`engine.catalog.Catalog`)."""
 
     @property
-    def actions(self) -> Mapping[str, Configurable]:
+    def actions(self) -> Mapping[str, ConfigurableAction]:
         """The actions that `actions` may list."""
         ...
 
@@ -124,7 +138,7 @@ class PolicyReader:
             else:
                 self.fatal(node, _no_such_action(name, self.catalog.actions))
         self.actions = tuple(names)
-        for message in order_warnings(names):
+        for message in order_warnings(names, self.catalog):
             self.warn(node, f"actions: {message}")
 
     def read_tiers(self, node: Node) -> None:
@@ -304,14 +318,7 @@ def _no_such_action(name: str, known: Iterable[str]) -> str:
 # -- warnings about orders of actions that are allowed, as in Volcano, but make little sense
 
 
-_EVICTING = ("consolidate", "preempt", "reclaim", "gangpreempt", "gangreclaim")
-_AFTER_ALLOCATE = {
-    "backfill": "best-effort pods take nodes before jobs with requests",
-    **dict.fromkeys(_EVICTING, "pods are evicted for jobs that may fit into free capacity"),
-}
-
-
-def order_warnings(actions: Sequence[str]) -> list[str]:
+def order_warnings(actions: Sequence[str], catalog: Extensions) -> list[str]:
     """Warnings about probable mistakes in the order of actions."""
     warnings = [
         f"{name} is listed {actions.count(name)} times and will run as often"
@@ -321,10 +328,19 @@ def order_warnings(actions: Sequence[str]) -> list[str]:
     if "enqueue" in actions and "allocate" in actions and _before(actions, "allocate", "enqueue"):
         warnings.append("allocate runs before enqueue: a new job waits one cycle longer than it has to")
     if "allocate" in actions:
-        for name, effect in _AFTER_ALLOCATE.items():
-            if name in actions and _before(actions, name, "allocate"):
+        for name in dict.fromkeys(actions[: actions.index("allocate")]):
+            if effect := _effect_before_allocate(name, catalog):
                 warnings.append(f"{name} runs before allocate: {effect}")
     return warnings
+
+
+def _effect_before_allocate(name: str, catalog: Extensions) -> str:
+    """What is wrong with an action that runs before allocate; empty if nothing is."""
+    if name == "backfill":
+        return "best-effort pods take nodes before jobs with requests"
+    action = catalog.actions[name]
+    evicts_for_jobs = action.for_waiting and action.evicts_by
+    return "pods are evicted for jobs that may fit into free capacity" if evicts_for_jobs else ""
 
 
 def _before(actions: Sequence[str], first: str, second: str) -> bool:

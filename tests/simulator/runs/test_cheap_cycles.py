@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from random import Random
 
 import msgspec
 import pytest
 
+from stromboli.engine.catalog import Catalog
 from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import preset
 from stromboli.scheduling_loop import Scheduler
@@ -17,6 +19,7 @@ from stromboli.simulator.runs.run_record import RunRecord
 from stromboli.simulator.runs.simulation import SimulationSettings
 from stromboli.simulator.runs.virtual_world import VirtualWorld
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
+from tests.simulator.runs import small_runs
 from tests.simulator.runs.small_runs import CATALOG, job, run
 
 POLICIES = {
@@ -65,7 +68,8 @@ def test_another_cycle_where_nobody_waits_decides_nothing(
     policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without = simulated(policy)
-    monkeypatch.setattr(simulation_loop, "ACT_FOR_OTHERS", frozenset())
+    eager = {name: replace(action, for_waiting=False) for name, action in CATALOG.actions.items()}
+    monkeypatch.setattr(small_runs, "CATALOG", Catalog(eager, CATALOG.plugins))
     assert msgspec.to_builtins(simulated(policy)) == msgspec.to_builtins(without)
 
 

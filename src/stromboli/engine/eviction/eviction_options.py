@@ -87,6 +87,10 @@ class EvictionOptions:
     def hold_seconds(self) -> float:
         return duration(self.hold_for) or 0.0
 
+    def serves(self, job: Job) -> bool:
+        """Whether pods are evicted for jobs of its kind."""
+        return True
+
     def has_waited(self, session: Session, task: Task) -> bool:
         """Whether a pending task has waited for its minimum wait time, so that others may be evicted for it.
 

@@ -78,7 +78,7 @@ class GangEvictionOptions(EvictionOptions):
     )
 
     def serves(self, job: Job) -> bool:
-        """Whether pods are evicted for a job of its kind."""
+        """Whether pods are evicted for jobs of its kind."""
         return not self.only_topology_jobs or has_topology(job)
 
 

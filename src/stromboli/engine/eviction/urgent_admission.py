@@ -8,14 +8,14 @@ from heapq import merge
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.queue_limits import own_capability
-from stromboli.engine.topology.topology_limits import has_topology
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import Amounts, excess, lacking, minus, shift
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.eviction.gang_eviction import GangEvictionOptions
+    from stromboli.engine.catalog import Action
     from stromboli.engine.session import Session
     from stromboli.model.job import Job, JobId
     from stromboli.model.queue import Queue
@@ -74,7 +74,6 @@ class UrgentAdmission:
         """Without counting on evictions: only jobs of queues below their share that fit into free capacity."""
         self._counts_on_evictions = counts_on_evictions
         self._session = session
-        self._actions = set(session.policy.actions)
         self._idle = session.cluster.columns.free
         self._victims = UnclaimedVictims(session)
 
@@ -152,15 +151,13 @@ class UrgentAdmission:
         return self._session.rules.has("may_reclaim_for") and self._session.rules.may_reclaim_for(job)
 
     def _preempts_for(self, job: Job) -> bool:
-        """Whether an action of the policy could preempt for a job; preempt leaves some out (spec 02 6.1)."""
-        return ("preempt" in self._actions and not has_topology(job)) or self._serves("gangpreempt", job)
+        """Whether an action of the policy could preempt for a job."""
+        return any(action.preempts and self._serves(action, job) for action in self._session.actions)
 
     def _reclaims_for(self, job: Job) -> bool:
-        return "reclaim" in self._actions or self._serves("gangreclaim", job)
+        return any(action.reclaims and self._serves(action, job) for action in self._session.actions)
 
-    def _serves(self, action: str, job: Job) -> bool:
-        """Whether the policy has a gang-aware action that serves jobs of this kind."""
-        if action not in self._actions:
-            return False
-        options: GangEvictionOptions = self._session.arguments(action)
-        return options.serves(job)
+    def _serves(self, action: Action, job: Job) -> bool:
+        """Whether an evicting action serves jobs of this kind."""
+        options = self._session.arguments(action.name)
+        return not isinstance(options, EvictionOptions) or options.serves(job)

@@ -39,8 +39,6 @@ log = logging.getLogger(__name__)
 
 MAX_PAUSE = 30.0
 """Seconds before a write that keeps failing is tried again, at most."""
-_WITHOUT_EVICTIONS = frozenset({"enqueue", "allocate", "backfill"})
-"""The actions to which it makes no difference whether a pod that is bound runs already."""
 _RETRIED_IN: dict[type[Decision], frozenset[Status]] = {
     Bind: frozenset({Status.PENDING, Status.BINDING}),
     Evict: frozenset({Status.BOUND, Status.RUNNING, Status.UNKNOWN, Status.RELEASING}),
@@ -143,7 +141,7 @@ class KubernetesWorld:
         """How long what has changed since this was last asked may wait for a cycle; infinite if nothing has."""
         retry = min((due for due, _ in self._pending), default=math.inf) - self._clock()
         gangs = any(plugin.counts_gangs for plugin in engine.rules.plugins)
-        evicts = not _WITHOUT_EVICTIONS.issuperset(engine.policy.actions)
+        evicts = any(action.evicts_by for action in engine.actions)
         return min(self._mirror.news.take_patience(self.cluster, gangs, evicts), max(retry, 0.0))
 
     def sync(self) -> None:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
+    from stromboli.engine.catalog import Action
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.task import Task
-
-WITHIN_QUEUE = ("preempt", "gangpreempt")
-BETWEEN_QUEUES = ("reclaim", "gangreclaim")
-EVICTING = (*WITHIN_QUEUE, *BETWEEN_QUEUES)
-"""Actions that evict for waiting jobs."""
 
 
 class EvictionAnswers:
@@ -24,16 +21,17 @@ class EvictionAnswers:
     def __init__(self, session: Session, waiting: Task):
         self._session = session
         self._waiting = waiting
-        self._actions = [action for action in session.policy.actions if action in EVICTING]
+        self._actions = [action for action in session.actions if action.evicts_for_jobs]
 
     @property
     def policy_text(self) -> str:
         """Whether the policy evicts for the job at all."""
         if not self._actions:
-            return f"The policy has no action that evicts: {', '.join(EVICTING)}."
+            catalog = self._session.catalog
+            return f"The policy has no action that evicts: {_names(catalog.preempting + catalog.reclaiming)}."
         if not self._waiting.may_preempt:
             return "It may not preempt: preemptionPolicy is Never."
-        return f"The policy can evict for waiting jobs: {', '.join(self._actions)}."
+        return f"The policy can evict for waiting jobs: {_names(self._actions)}."
 
     def why_not(self, holder: Job, tasks: Sequence[Task]) -> str:
         """Why a job that holds what is short is not evicted."""
@@ -56,11 +54,16 @@ class EvictionAnswers:
             return "the waiting job may not preempt"
         job = self._waiting.job
         same_queue = job is not None and holder.queue is job.queue
-        wanted = WITHIN_QUEUE if same_queue else BETWEEN_QUEUES
-        if not any(action in self._actions for action in wanted):
+        if not self._evicting(same_queue):
             where = "in the same queue" if same_queue else "in another queue"
-            return f"it is {where}, and the policy has neither {' nor '.join(wanted)}"
+            catalog = self._session.catalog
+            wanted = catalog.preempting if same_queue else catalog.reclaiming
+            return f"it is {where}, and the policy has neither {_names(wanted, ' nor ')}"
         return self._by_queue(holder, same_queue) or self._by_votes(holder, tasks, same_queue)
+
+    def _evicting(self, same_queue: bool) -> list[Action]:
+        """The actions of the policy that take from jobs of the same queue, or from those of others."""
+        return [action for action in self._actions if (action.preempts if same_queue else action.reclaims)]
 
     def _by_queue(self, holder: Job, same_queue: bool) -> str:
         job, queue = self._waiting.job, holder.queue
@@ -81,11 +84,11 @@ class EvictionAnswers:
         candidates = [task for task in running if task.preemptable]
         if not candidates:
             return "its pods are not preemptable" if running else "its pods are not running yet"
-        wanted = WITHIN_QUEUE if same_queue else BETWEEN_QUEUES
-        options = self._session.arguments(next(action for action in self._actions if action in wanted))
-        protection: str = options.why_protected(self._session, self._waiting, candidates)
-        if protection:
-            return protection
+        options = self._session.arguments(self._evicting(same_queue)[0].name)
+        if isinstance(options, EvictionOptions):
+            protection = options.why_protected(self._session, self._waiting, candidates)
+            if protection:
+                return protection
         point = "preemptable" if same_queue else "reclaimable"
         choice = (rules.preemptable if same_queue else rules.reclaimable)(self._waiting, candidates)
         if choice.victims:
@@ -95,3 +98,7 @@ class EvictionAnswers:
         if known or not against:
             return known or "no plugin selects it as a victim"
         return f"plugins object ({', '.join(plugin.name for plugin in against)})"
+
+
+def _names(actions: Sequence[Action], separator: str = ", ") -> str:
+    return separator.join(action.name for action in actions)

@@ -28,7 +28,6 @@ from stromboli.model.task import Task
 from stromboli.policy.policy import Policy
 from stromboli.simulator.count_sentences import counted
 from stromboli.simulator.dangling_references import first_few
-from stromboli.simulator.explain.eviction_answers import BETWEEN_QUEUES, EVICTING, WITHIN_QUEUE
 from stromboli.simulator.explain.explanation_document import ObjectChange, Remedy
 from stromboli.simulator.explain.object_changes import (
     as_manifest,
@@ -446,12 +445,12 @@ def raise_priority(trials: RemedyTrials) -> None:
 
 def evict(trials: RemedyTrials) -> None:
     """Add an evicting action if the policy has none."""
-    actions = trials.policy.actions
-    if any(action in actions for action in EVICTING):
+    if trials.evicts:
         return
-    for added in (WITHIN_QUEUE[0], BETWEEN_QUEUES[0]):
-        text = f"action {added} is added to the policy"
-        trials.attempt(Remedy("actions", text, actions=[*actions, added]), f"action {added}")
+    actions, catalog = trials.policy.actions, trials.catalog
+    for added in (*catalog.preempting[:1], *catalog.reclaiming[:1]):
+        text = f"action {added.name} is added to the policy"
+        trials.attempt(Remedy("actions", text, actions=[*actions, added.name]), f"action {added.name}")
 
 
 # -- the search

@@ -17,7 +17,6 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD
-from stromboli.simulator.explain.eviction_answers import EVICTING
 from stromboli.simulator.explain.explanation_document import ObjectChange, Remedy
 from stromboli.simulator.explain.object_changes import applied, exchange_tasks
 from stromboli.simulator.explain.room_by_nodes import slots_for
@@ -29,10 +28,6 @@ TRIAL_WORK = 50_000
 """What all trials together may look at: nodes, jobs, and four times the waiting pods; about a quarter of a second."""
 MAX_WORK = 100_000
 """What the first `MIN_TRIALS` trials may look at; one trial runs whatever it looks at."""
-PLACING = frozenset(("enqueue", "allocate", "backfill"))
-"""Actions that evict no pods."""
-KNOWN_ACTIONS = PLACING.union(EVICTING, ("shuffle",))
-"""Those, and actions that evict only pods that ran before the cycle."""
 MAX_CYCLES = 2
 """Cycles of a trial; the second one runs only if the first one evicts pods."""
 
@@ -60,8 +55,11 @@ class RemedyTrials:
         self._trials = StartTrials(intake, policy, catalog, now, clues.waits)
         waiting = sum(job.counts[Status.PENDING] for job in cluster.backlog)
         self._cost = max(len(cluster.nodes) + len(cluster.jobs) + 4 * waiting, 1)
-        if any(action in policy.actions for action in EVICTING):
-            self._cost *= 2  # these actions look for victims
+        self.catalog = catalog
+        self.evicts = any(catalog.actions[name].evicts_for_jobs for name in policy.actions)
+        """Whether the policy evicts pods for waiting jobs."""
+        if self.evicts:
+            self._cost *= 2  # its actions look for victims
         self._work = max(TRIAL_WORK, min(MIN_TRIALS * self._cost, MAX_WORK), self._cost)
         self._left = MAX_TRIALS
         self._left_of_family = MAX_TRIALS
@@ -192,10 +190,10 @@ class StartTrials:
 
     def _stays_started(self, asked: _Asked) -> bool:
         """Whether no action could undo the start in the same cycle by evicting pods of the job that ran before."""
-        actions, job = asked.actions or self._policy.actions, self._intake.cluster.jobs.get(asked.job)
-        if job is None or not KNOWN_ACTIONS.issuperset(actions):
+        names, job = asked.actions or self._policy.actions, self._intake.cluster.jobs.get(asked.job)
+        if job is None:
             return False
-        return not job.allocated_count or PLACING.issuperset(actions)
+        return not job.allocated_count or not any(self._catalog.actions[name].evicts_by for name in names)
 
     @contextmanager
     def _carried_out(self, outcome: Outcome) -> Iterator[bool]:

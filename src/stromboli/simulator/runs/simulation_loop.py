@@ -21,17 +21,6 @@ from stromboli.simulator.runs.timed_world import TimedWorld
 
 Observe = Callable[[Outcome], None]
 """Called after every cycle, before what it decided comes true."""
-ACT_FOR_OTHERS = {
-    "enqueue",
-    "allocate",
-    "backfill",
-    "preempt",
-    "reclaim",
-    "gangpreempt",
-    "gangreclaim",
-    "consolidate",
-}
-"""Actions that do nothing where nobody waits."""
 MOST_CYCLES_AT_A_MOMENT = 100
 """After so many cycles that all changed something, time goes on by a period."""
 MOST_IDLE_CYCLES = 10_000
@@ -59,8 +48,8 @@ class SimulationLoop:
         self.world = world
         self._settings = settings
         self._scheduler = Scheduler(world, policy, catalog, settings.period, tells=False)
-        self._acts_for_others = ACT_FOR_OTHERS.issuperset(policy.actions)
-        """Whether no action does anything where nobody waits."""
+        self._for_waiting = all(action.for_waiting for action in self._scheduler.engine.actions)
+        """Whether no action does anything where no job waits."""
         self._due = inf
         """When the next cycle is, if not at an event."""
         self._moment = inf
@@ -177,7 +166,7 @@ class SimulationLoop:
         if deeds:
             self._end = self.world.time
         cluster = self.world.cluster
-        if self._acts_for_others and not cluster.backlog and not cluster.waiting:
+        if self._for_waiting and not cluster.backlog and not cluster.waiting:
             return any(not isinstance(decision, Bind) for decision in deeds)
         return bool(deeds)
 
