@@ -26,7 +26,7 @@ from stromboli.engine.placement.usage_evaluation import UsageEvaluation
 from stromboli.model.cluster import Cluster
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.node_columns import MAX_NUMBER, Columns
-from stromboli.model.status import WEIGHT, Status
+from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.plugins.nodeorder import plugin as nodeorder
 from stromboli.plugins.predicates import plugin as predicates
@@ -239,16 +239,6 @@ class TestEvaluations:
         made.catch_up(task)
         assert made.now.tolist() == [-np.inf, -np.inf, 250.0]
         assert made.scores.tolist() == [0.0, 0.0, 250.0]
-
-    def test_nodes_that_got_many_tasks_at_once_are_evaluated_again(
-        self, evaluation: Callable[[Cluster, Task, Score], UsageEvaluation]
-    ) -> None:
-        cluster, task = self.cluster()
-        made = evaluation(cluster, task, lambda task, nodes: nodes.idle[CPU] / 8)
-        cluster.columns.weigh_many([1, 2, 2], task.shape, WEIGHT[Status.RUNNING], in_view=True)
-        made.catch_up(task)
-        assert made.scores.tolist() == [0.0, 125.0, 0.0]
-        assert made.now.tolist() == [-np.inf, 125.0, -np.inf]
 
     def test_a_list_of_changes_that_nobody_reads_does_not_grow(
         self, evaluation: Callable[[Cluster, Task, Score], UsageEvaluation]

@@ -410,7 +410,7 @@ class Cluster:
                 self.reservations.load(node)
             self._load_tasks(new)
             self._stranded = None
-            self.pod_counts.recount()
+            self.pod_counts.forget()
             self.layout_stale = False
             self.feed.note_nodes()
         if self._storage_version != self.volumes.objects_version:

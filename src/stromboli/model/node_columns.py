@@ -205,7 +205,10 @@ class Columns:
         return known
 
     def weigh_many(self, rows: list[int], shape: Shape, weight: Weight, in_view: bool) -> None:
-        """Add equal tasks to their nodes, each to the one at its place in `rows`; seen in the pod view or not."""
+        """Add equal tasks to their nodes, each to the one at its place in `rows`; seen in the pod view or not.
+
+        This is part of laying the nodes out: `arrange` has noted that all of them changed.
+        """
         touched, counts = np.unique(np.array(rows, dtype=np.int64), return_counts=True)
         added = shape.dense(self.idle.shape[0])[:, None] * counts
         if weight.used:
@@ -217,9 +220,6 @@ class Columns:
             self._pipelined[:, touched] += added
         if in_view:
             self._view[:, touched] += shape.view[:, None] * counts
-        self.changes.note_everything()
-        self.version[touched] = self.clock
-        self.last = (-1, None)  # of several nodes none is the one that changed
         self._numbers.clear()
 
     def promise(self, row: int, amount: Vector, sign: int) -> None:

@@ -79,16 +79,31 @@ def test_a_tally_counts_what_asking_everybody_would(seed: int) -> None:
             assert tally.by_node.tolist() == asked(cluster, tally)
 
 
-def test_a_version_is_never_given_out_twice_even_if_a_tally_was_forgotten_meanwhile() -> None:
+def test_a_version_belongs_to_one_state_even_if_a_tally_was_forgotten_meanwhile() -> None:
     cluster = cluster_of(1)
-    seen = {matching_pods(cluster, PodSelector(WEB, frozenset())).version}
-    for _ in range(3):
+    task = next(task for task in cluster.tasks.values() if task.label_set.labels["app"] == "web")
+    seen: dict[int, list[int]] = {}
+    for place in (0, 1, 0, 2):
+        tally = matching_pods(cluster, PodSelector(WEB, frozenset({"default"})))
+        assert seen.setdefault(tally.version, tally.by_node.tolist()) == tally.by_node.tolist()
         cluster.pod_counts.sweep()
         cluster.pod_counts.sweep()
         assert not cluster.pod_counts
-        version = matching_pods(cluster, PodSelector(WEB, frozenset())).version
-        assert version not in seen
-        seen.add(version)
+        cluster.move(task, Status.RUNNING, cluster.columns.nodes[place])
+    assert len(seen) > 2
+
+
+def test_nodes_in_other_rows_are_counted_anew() -> None:
+    world = World().add(node("n1"), pod("p", on="n1", labels={"app": "web"}))
+    selector = PodSelector(WEB, frozenset({"default"}))
+    world.cluster.settle()
+    before = matching_pods(world.cluster, selector).version
+    world.add(node("n0"))
+    world.cluster.settle()
+    tally = matching_pods(world.cluster, selector)
+    counted = {each.name: tally.by_node[each.row] for each in world.cluster.columns.nodes}
+    assert counted == {"n0": 0, "n1": 1}
+    assert tally.version != before
 
 
 def test_around_a_node_is_its_domain_and_nothing_where_it_has_none() -> None:

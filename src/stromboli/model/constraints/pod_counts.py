@@ -40,7 +40,7 @@ class PodCount:
 
     @property
     def version(self) -> int:
-        """The generation of the last change; no two counts ever share one."""
+        """The generation of the last change, or that of the cluster when the count was made."""
         return self.changes.generation
 
     def domain_sums(self, columns: Columns, key: str) -> tuple[Ints, Ints]:
@@ -102,12 +102,10 @@ class PodCounts:
             count.by_node[row] += sign
             count.changes.note(row)
 
-    def recount(self) -> None:
-        """Count everything from zero: rows or the meaning of predicates changed."""
-        if self._all:
-            self._classify_tasks()
-            for count in self._all.values():
-                self._fill(count)
+    def forget(self) -> None:
+        """Drop all counts: nodes have other rows. Each is made again when it is used."""
+        for known in (self._all, self._by_key, self._classes, self._classes_by_key):
+            known.clear()
 
     def recount_namespace(self, namespace: str) -> None:
         """The labels of a namespace may have changed, which predicates read of its pods: count these again."""
@@ -140,7 +138,6 @@ class PodCounts:
 
     def _fill(self, count: PodCount) -> None:
         count.by_node = np.zeros(len(self._columns), dtype=np.int64)
-        count.changes.note_everything()
         for task_class in _union(self._classes_by_key, count.index_keys):
             if count.counted(task_class.sample):
                 task_class.counts.append(count)
@@ -150,14 +147,10 @@ class PodCounts:
     # -- equivalence classes
 
     def _classify_tasks(self) -> None:
-        self._classes.clear()
-        self._classes_by_key.clear()
-        counts, self._by_key = self._by_key, {}  # each is filled afterwards
         for row, node in enumerate(self._columns.nodes):
             for task in node.tasks:
                 if task.in_view:
                     add_to(self._class_of(task).rows, row, 1)
-        self._by_key = counts
 
     def _class_of(self, task: Task) -> _EquivalenceClass:
         id = (task.label_set.id, task.shape.id, task.terminating)

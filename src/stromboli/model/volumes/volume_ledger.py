@@ -159,7 +159,7 @@ class VolumeLedger:
     # -- promises
 
     def _promise(self, key: str) -> None:
-        """Update what a claim is promised, after its object or its tasks' grants changed."""
+        """Update what a claim is promised, after its object or its tasks' grants changed, which the caller notes."""
         before, after = self._promises.get(key), self._promise_of(key)
         if before == after:
             return
@@ -175,7 +175,6 @@ class VolumeLedger:
                 self.free.take(after.volume, 1)
             if after.provision is not None:
                 self.capacity.promise(key, after.provision)
-        self._changes.note(key)
 
     def _promise_of(self, key: str) -> VolumePromise | None:
         claim = self._objects.claims.get(key)
