@@ -62,9 +62,9 @@ def snapshot(ledger: DeviceLedger) -> Any:
 
 def rebuilt(world: World) -> DeviceLedger:
     cluster = world.rehearsal.cluster
-    ledger = DeviceLedger(cluster.objects)
-    for key in cluster.objects.resource_claims:
-        ledger.claim_changed(key)
+    ledger = DeviceLedger(cluster.objects, cluster.nodes)
+    for each in cluster.objects.resource_claims.values():
+        ledger.changed(each)
     for task in cluster.tasks.values():
         if task.node is not None and ledger.concerns(task.shape.spec):
             ledger.add(task, task.status, task.node)

@@ -171,11 +171,11 @@ class Cluster:
     def _make_ledgers(self, objects: LookupObjects) -> None:
         self.cards = CardLedger(self.dims, self.feed)
         """What tasks hold of cards that several pods share."""
-        self.cpus = CpuLedger(self.feed)
+        self.cpus = CpuLedger(self.feed, self.nodes)
         """The free CPUs of nodes that have a Numatopology."""
         self.volumes = VolumeLedger(objects, self.columns, self.nodes)
         """What tasks hold of volumes: claims, PersistentVolumes, storage to be provisioned, attachments."""
-        self.devices = DeviceLedger(objects)
+        self.devices = DeviceLedger(objects, self.nodes)
         """ResourceClaims and the devices that they hold."""
         self._volumes_only: dict[Task, None] = {}
         """Tasks that request nothing but volume claims."""
@@ -368,17 +368,17 @@ class Cluster:
         if job.queue is not queue:
             if job.queue is not None:
                 self._transfer(job, job.queue, -1)
-                self.cards.recharge(job, job.queue, -1)
+                for ledger in self.ledgers:
+                    ledger.recharge(job, job.queue, -1)
                 del job.queue.jobs[job]
                 self.feed.note_queue(job.queue)
             job.queue = queue
             if queue is not None:
                 queue.jobs[job] = None
                 self._transfer(job, queue, 1)
-                self.cards.recharge(job, queue, 1)
+                for ledger in self.ledgers:
+                    ledger.recharge(job, queue, 1)
                 self.feed.note_queue(queue)
-            if self.devices.claims:
-                self.devices.recharge(job.tasks.values())
             self.reservations.update_all()
         self.mark_dirty(job)
 
@@ -472,27 +472,13 @@ class Cluster:
         return known[1]
 
     def ledgers_at(self, shape: Shape, node: Node) -> tuple[Ledger, ...]:
-        """The same, without the CPU ledger on a node of which it counts nothing."""
-        ledgers = self.ledgers_of(shape)
-        if not ledgers or node.name in self.cpus.nodes:
-            return ledgers
-        return tuple(ledger for ledger in ledgers if ledger is not self.cpus)
+        """The same, without those that count nothing on a node."""
+        return tuple(ledger for ledger in self.ledgers_of(shape) if ledger.counts_at(node))
 
     def share_cards(self, models: Models) -> None:
         """Enable sharing of these models of cards, and count what tasks hold of them."""
         if self.cards.configure(models, self.nodes):
             self.feed.concerns.note(None)
-
-    def ledgers_changed(self) -> None:
-        """A ledger concerns other pods than before: cached results about them may be outdated."""
-        self.feed.concerns.note(None)
-        self.feed.note_everything()
-
-    def device_class_changed(self) -> None:
-        """A DeviceClass changed: devices may serve other extended resources."""
-        if self.devices.class_changed():
-            self.feed.concerns.note(None)
-            self.devices.count_concerned(self.nodes.values())
 
     # -- the parts of a weight
 

@@ -1,5 +1,6 @@
 """Objects that plugins look up, kept as they are; no move changes them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +84,10 @@ class LookupObjects:
     def version(self) -> int:
         """Increases with every change to any of them."""
         return self.feed.objects.generation
+
+    def __iter__(self) -> Iterator[Object]:
+        for table in (*TABLES.values(), "controllers"):
+            yield from getattr(self, table).values()
 
     def put(self, obj: Object) -> None:
         self.feed.note_object(type(obj).__name__, obj.key)

@@ -29,6 +29,8 @@ class Condition(NamedTuple):
     """A sentence for users."""
 
 
+PROGRESS = ("assumed", "condition", "scheduled_at", "started")
+"""Fields of a task that change as its pod makes progress, and from which nothing in the model is derived."""
 _NO_ANNOTATIONS: dict[str, str] = {}
 
 

@@ -112,7 +112,7 @@ def made_anew(cluster: Cluster) -> dict[str, Any]:
     )
     for table in (*tables, objects.storage_capacities, objects.attachments):
         for obj in table.values():
-            ledger.object_changed(obj)
+            ledger.changed(obj)
     for task in cluster.tasks.values():
         if task.node is not None and ledger.concerns(task.shape.spec):
             ledger.add(task, task.status, task.node)

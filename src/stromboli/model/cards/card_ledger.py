@@ -6,7 +6,7 @@ its annotations when they change; what a task holds is read from its grant or, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from stromboli.api import card_names
@@ -15,6 +15,7 @@ from stromboli.model.cards.node_cards import NodeCards
 from stromboli.model.cards.pod_cards import limit_names
 from stromboli.model.cards.registrations import Models, read_registrations
 from stromboli.model.feed import Feed, Topic
+from stromboli.model.ledgers import Fact, Ledger, Unsettled
 from stromboli.model.status import ALLOCATED_CLASS, Status
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ K = TypeVar("K")
 LOCKS = (card_names.VGPU_LOCK, card_names.GPU_LOCK, card_names.NPU_LOCK)
 
 
-class CardLedger:
+class CardLedger(Ledger):
     """The cards of all nodes."""
 
     def __init__(self, dims: Dimensions, feed: Feed) -> None:
@@ -78,8 +79,7 @@ class CardLedger:
 
     # -- nodes
 
-    def update(self, node: Node, before: NodeObject | None) -> None:
-        """A node's object was added, changed or deleted."""
+    def node_changed(self, node: Node, before: NodeObject | None) -> None:
         if node.object is not None and card_names.VGPU_REGISTER in node.object.metadata.annotations:
             self.registering.add(node.name)
         else:
@@ -151,10 +151,18 @@ class CardLedger:
         if job.queue is not None:
             _shift_entry(self.queue_corrections, job.queue, correction, sign)
 
-    def recharge(self, job: Job, queue: Queue | None, sign: int) -> None:
-        """Remove the corrections of a job from its queue, or add them."""
-        if queue is not None and job in self.corrections:
+    def recharge(self, job: Job, queue: Queue, sign: int) -> None:
+        if job in self.corrections:
             _shift_entry(self.queue_corrections, queue, self.corrections[job], sign)
+
+    # -- the consistency check
+
+    def facts(self, unsettled: Unsettled) -> Iterator[Fact]:
+        for node in self.nodes.keys() - unsettled.nodes:
+            for name, cards in self.nodes[node].items():
+                now = cards.now
+                taken = [*zip(now.sharers, now.memory, now.cores, strict=True)]
+                yield ("Node", f"{node} {name}"), f"shares, memory and cores taken of cards {taken}"
 
 
 def _shift_entry(totals: dict[K, Amounts], key: K, amounts: Amounts, sign: int) -> None:

@@ -16,12 +16,16 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.resources.qos import GUARANTEED, qos_class
 from stromboli.api.resources.quantity import milli
+from stromboli.api.types.numa_topology import Numatopology
 from stromboli.model.cpus.cpu_topology import CpuTopology, NodeCpus, cpu_details, node_cpus, parse_cpu_set
 from stromboli.model.feed import Feed, Topic
-from stromboli.model.ledgers import Grant
+from stromboli.model.ledgers import Fact, Grant, Ledger, Unsettled
 
 if TYPE_CHECKING:
-    from stromboli.api.types.numa_topology import CpuDetail, Numatopology
+    from collections.abc import Iterator, Mapping
+
+    from stromboli.api.types.meta import Object
+    from stromboli.api.types.numa_topology import CpuDetail
     from stromboli.api.types.pod import Container, PodSpec
     from stromboli.model.node_columns import Node
     from stromboli.model.status import Status
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
 
 MAX_DECISION_LENGTH = 131_072
 """Maximum characters of an annotation of a decision that is read."""
+MAX_CPUS_PER_REQUESTED = 8
+"""Maximum CPUs of an annotation per requested CPU: whole cores may be more than the pod requests."""
 
 
 class CpuGrant(Grant, frozen=True, tag="cpus"):
@@ -98,14 +104,20 @@ class _Held(NamedTuple):
     name: str
 
 
-class CpuLedger:
+class CpuLedger(Ledger):
     """The free CPUs of nodes that have a Numatopology."""
 
-    def __init__(self, feed: Feed) -> None:
+    kinds = (Numatopology,)
+
+    def __init__(self, feed: Feed, nodes: Mapping[str, Node]) -> None:
+        self._feed = feed
+        self._known_nodes = nodes
         self.nodes: dict[str, NodeCpus] = {}
         """The contents of Numatopologies, by the name of the node."""
         self.changes: Topic[str] = feed.topic()
         """Names of nodes whose CPUs or grants changed."""
+        self._is_used = False
+        """Whether any node had a Numatopology when that was last looked at; if not, no pod is concerned."""
         self._held: dict[str, dict[str, _Held]] = {}
         """What tasks hold, by node and uid."""
         self._free: dict[str, int | None] = {}
@@ -113,24 +125,44 @@ class CpuLedger:
 
     # -- objects
 
-    def put(self, object: Numatopology) -> None:
+    def put(self, obj: Object) -> None:
         """A Numatopology is new or has changed; a bad one raises `BadObject` and changes nothing."""
-        details = cpu_details(object.spec)
+        assert isinstance(obj, Numatopology)
+        details = cpu_details(obj.spec)
         key = tuple(sorted(details.items(), key=lambda item: item[0]))
         topology = self._topologies.get(key)
         if topology is None:
             topology = CpuTopology(details)
-        cpus = node_cpus(object, topology)
+        cpus = node_cpus(obj, topology)
         self._topologies[key] = topology
-        self.nodes[object.name] = cpus
-        self._touch(object.name)
+        self.nodes[obj.name] = cpus
+        self._touch(obj.name)
 
-    def drop(self, object: Numatopology) -> None:
+    def drop(self, obj: Object) -> None:
         """A Numatopology was deleted; without any, nothing is counted."""
-        if self.nodes.pop(object.name, None) is not None:
-            self._touch(object.name)
+        if self.nodes.pop(obj.name, None) is not None:
+            self._touch(obj.name)
             if not self.nodes:
                 self._held.clear()
+
+    def changed(self, obj: Object) -> None:
+        """With the first Numatopology pods are concerned, and with the last one they cease to be."""
+        if self._is_used is bool(self.nodes):
+            return
+        self._is_used = bool(self.nodes)
+        self._feed.concerns.note(None)
+        self._feed.note_everything()
+        if self._is_used:
+            self._count_all()
+
+    def _count_all(self) -> None:
+        """Count the CPUs of all tasks on nodes, whose grants were not read until now."""
+        tasks = [(task, node) for node in self._known_nodes.values() for task in node.tasks]
+        concerned = {shape for shape in {task.shape for task, _ in tasks} if self.concerns(shape.spec)}
+        for task, node in tasks:
+            if task.shape in concerned:
+                task.grants = self.shown(task, task.grants)
+                self.add(task, task.status, node)
 
     # -- tasks
 
@@ -142,6 +174,16 @@ class CpuLedger:
         if not self.nodes or qos_class(spec) != GUARANTEED:
             return False
         return any(whole_cpus(container) for container in spec.containers)
+
+    def counts_at(self, node: Node) -> bool:
+        return node.name in self.nodes
+
+    def shown(self, task: Task, assumed: tuple[Grant, ...]) -> tuple[Grant, ...]:
+        shown = granted_cpus(task.annotations)
+        requested = sum(whole_cpus(container) for container in task.shape.spec.containers)
+        if shown is None or parse_cpu_set(shown.cpus).bit_count() > MAX_CPUS_PER_REQUESTED * requested:
+            return assumed
+        return (*(grant for grant in assumed if not isinstance(grant, CpuGrant)), shown)
 
     def add(self, task: Task, status: Status, node: Node) -> None:
         cpus = 0
@@ -183,6 +225,10 @@ class CpuLedger:
             # not listed yet. That pod will get some of the remaining CPUs, so as many must not be given to others.
             waiting |= listed
         return cpus.allocatable & ~waiting
+
+    def facts(self, unsettled: Unsettled) -> Iterator[Fact]:
+        for node in self.nodes.keys() - unsettled.nodes:
+            yield ("Node", f"{node} CPUs"), f"free CPUs {self.free(node) or 0:#x}"
 
     def _touch(self, node: str) -> None:
         self._free.pop(node, None)

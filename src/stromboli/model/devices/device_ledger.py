@@ -13,7 +13,15 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from stromboli.api.types.devices import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
+from stromboli.api.types.devices import (
+    DeviceClaim,
+    DeviceClass,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceSlice,
+)
 from stromboli.model.devices.allocator import Allocator, DeviceShortage, DevicesInUse, PoolId
 from stromboli.model.devices.claim_use import (
     ClaimContent,
@@ -27,13 +35,15 @@ from stromboli.model.devices.claim_use import (
 from stromboli.model.devices.extended_resources import asked_resources, extended_classes
 from stromboli.model.devices.pools.pool_index import PoolIndex
 from stromboli.model.feed import Topic
+from stromboli.model.ledgers import Fact, Grant, Ledger, Unsettled
 from stromboli.model.status import ALLOCATED_CLASS, Status
 
 if TYPE_CHECKING:
-    from stromboli.api.types.devices import AllocationResult, ResourceSlice
+    from stromboli.api.types.devices import AllocationResult
+    from stromboli.api.types.meta import Object
     from stromboli.api.types.pod import PodSpec
     from stromboli.model.devices.allocator import ClaimSearch
-    from stromboli.model.ledgers import Grant
+    from stromboli.model.job import Job
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.node_columns import Node
     from stromboli.model.queue import Queue
@@ -45,11 +55,14 @@ _MANY = 2**20
 """Stands for a number without limit: several claims may share a device."""
 
 
-class DeviceLedger:
+class DeviceLedger(Ledger):
     """Claims, who uses them, and the devices in use."""
 
-    def __init__(self, objects: LookupObjects):
+    kinds = (ResourceSlice, ResourceClaim, DeviceClass)
+
+    def __init__(self, objects: LookupObjects, nodes: Mapping[str, Node]):
         self._objects = objects
+        self._nodes = nodes
         self.claims: dict[str, ClaimUse] = {}
         """Claims that exist or are used, by `namespace/name`."""
         self.in_use = DevicesInUse()
@@ -100,18 +113,27 @@ class DeviceLedger:
         """Increases with every change to classes and to all pools."""
         return self._published.generation
 
+    # -- objects
+
+    def put(self, obj: Object) -> None:
+        if isinstance(obj, ResourceSlice):
+            before = self._objects.resource_slices.get(obj.name)
+            self.pools.put(obj)
+            for each in (before, obj) if before is not None else (obj,):
+                self._note_slice(each)
+
+    def drop(self, obj: Object) -> None:
+        if isinstance(obj, ResourceSlice):
+            self.pools.drop(obj.name)
+            self._note_slice(obj)
+
+    def changed(self, obj: Object) -> None:
+        if isinstance(obj, ResourceClaim):
+            self._claim_changed(obj.key)
+        elif isinstance(obj, DeviceClass):
+            self._class_changed()
+
     # -- pools
-
-    def put_slice(self, slice: ResourceSlice) -> None:
-        """A ResourceSlice was added or changed; BadObject if an amount in it is none."""
-        before = self._objects.resource_slices.get(slice.name)
-        self.pools.put(slice)
-        for each in (before, slice) if before is not None else (slice,):
-            self._note_slice(each)
-
-    def drop_slice(self, slice: ResourceSlice) -> None:
-        self.pools.drop(slice.name)
-        self._note_slice(slice)
 
     def _note_slice(self, slice: ResourceSlice) -> None:
         """Note what a slice changes for the nodes that its pool names; the pools note what it does for others."""
@@ -121,16 +143,18 @@ class DeviceLedger:
             for name in {spec.node_name, *self.pools.nodes_naming(id)} - {""}:
                 self.changes.note(name)
 
-    def class_changed(self) -> bool:
-        """A DeviceClass was added, changed or deleted; whether devices serve other extended resources from now on."""
+    def _class_changed(self) -> None:
+        """A DeviceClass was added, changed or deleted: devices may serve other extended resources."""
         self._classes.note("")
         self._published.note("")
         before, self.extended = self.extended, extended_classes(self._objects.device_classes.values())
-        return before != self.extended
+        if before != self.extended:
+            self._objects.feed.concerns.note(None)
+            self._count_concerned()
 
-    def count_concerned(self, nodes: Iterable[Node]) -> None:
+    def _count_concerned(self) -> None:
         """Other pods are concerned than before: count those on nodes that are, and no others."""
-        for node in nodes:
+        for node in self._nodes.values():
             for task in node.tasks:
                 if self.concerns(task.shape.spec) is not (task in self._used_by):
                     change = self.remove if task in self._used_by else self.add
@@ -183,12 +207,10 @@ class DeviceLedger:
 
     # -- what queues use
 
-    def recharge(self, tasks: Iterable[Task]) -> None:
-        """Count the claims of tasks anew: they are in another queue, or their claims are others."""
-        for task in tasks:
+    def recharge(self, job: Job, queue: Queue, sign: int) -> None:
+        for task in job.tasks.values() if self._used_by else ():
             if task in self._used_by:
-                self._discharge(task)
-                self._charge(task)
+                (self._charge if sign > 0 else self._discharge)(task)
 
     def _charge(self, task: Task) -> None:
         queue, status = task.job.queue if task.job is not None else None, self._statuses[task.uid]
@@ -228,9 +250,9 @@ class DeviceLedger:
         if ALLOCATED_CLASS[status] or status is Status.PIPELINED:
             yield self.held
 
-    # -- objects
+    # -- claims
 
-    def claim_changed(self, key: str) -> None:
+    def _claim_changed(self, key: str) -> None:
         """A ResourceClaim was added, changed or deleted."""
         use = self._use(key)
         for task in use.users:
@@ -276,6 +298,13 @@ class DeviceLedger:
                 use.made_for = key.removeprefix(_EXTENDED)
         return use
 
+    # -- the consistency check
+
+    def facts(self, unsettled: Unsettled) -> Iterator[Fact]:
+        for key, use in self.claims.items():
+            if use.object is not None and unsettled.uids.isdisjoint(_consumers(use)):
+                yield ("ResourceClaim", f"{key} devices"), f"holds {_devices(use)}"
+
     # -- counting
 
     def _count_all(self, uses: Iterable[ClaimUse]) -> None:
@@ -310,6 +339,19 @@ class DeviceLedger:
             (in_use.add if sign > 0 else in_use.remove)(holding.allocation)
         for result in holding.allocation.devices.results:
             self.changes.note(PoolId(result.driver, result.pool))
+
+
+def _consumers(use: ClaimUse) -> set[str]:
+    """The uids of all that use a claim."""
+    reserved = use.object.status.reserved_for if use.object is not None else ()
+    return {task.uid for task in use.users} | {consumer.uid for consumer in reserved}
+
+
+def _devices(use: ClaimUse) -> list[str]:
+    if use.counted is None:
+        return []
+    results = use.counted.allocation.devices.results
+    return [f"{result.driver}/{result.pool}/{result.device}" for result in results]
 
 
 def _named(task: Task) -> Iterator[str]:

@@ -23,10 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from stromboli.api import names
 from stromboli.api.types.pod import Pod
 from stromboli.model.cluster import Cluster
-from stromboli.model.cpus.cpu_ledger import CpuGrant, granted_cpus, whole_cpus
-from stromboli.model.cpus.cpu_topology import parse_cpu_set
 from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
-from stromboli.model.task import Task
+from stromboli.model.task import PROGRESS, Task
 
 if TYPE_CHECKING:
     from stromboli.model.ledgers import Grant
@@ -90,12 +88,10 @@ def after_failed_eviction(task: Task) -> Status | None:
 # statuses of equal weight touches the counters of the job alone.
 
 
-_COPIED = ("assumed", "condition", "scheduled_at", "started")
-"""Fields that change as a pod makes progress, and from which nothing in the model is derived."""
 _MOVED = ("status", "node", "grants", "job", "sub_job")
 _DERIVED = ("attaches", "_order")
 _rest = attrgetter(
-    *(field.name for field in fields(Task) if field.name not in {*_COPIED, *_MOVED, *_DERIVED})
+    *(field.name for field in fields(Task) if field.name not in {*PROGRESS, *_MOVED, *_DERIVED})
 )
 
 
@@ -119,33 +115,13 @@ def makes_progress(cluster: Cluster, before: Task, after: Task, node: str) -> bo
 
 def progress(cluster: Cluster, task: Task, seen: Task) -> None:
     """Update a task to what its pod shows."""
-    for field in _COPIED:
+    for field in PROGRESS:
         setattr(task, field, getattr(seen, field))
     cluster.move(task, seen.status, task.node)
 
 
-# -- grants that objects show: after a restart all that is known of them
-
-
-MAX_CPUS_PER_REQUESTED = 8
-"""Maximum CPUs of an annotation per requested CPU: whole cores may be more than the pod requests."""
-
-
 def grants_of(cluster: Cluster, task: Task, assumed: tuple[Grant, ...]) -> tuple[Grant, ...]:
-    """The grants of a task on its node: those of its pod's annotations, else the assumed ones."""
-    if cluster.cpus not in cluster.ledgers_of(task.shape):
-        return assumed
-    shown = granted_cpus(task.annotations)
-    requested = sum(whole_cpus(container) for container in task.shape.spec.containers)
-    if shown is None or parse_cpu_set(shown.cpus).bit_count() > MAX_CPUS_PER_REQUESTED * requested:
-        return assumed
-    return (*(grant for grant in assumed if not isinstance(grant, CpuGrant)), shown)
-
-
-def count_cpus(cluster: Cluster) -> None:
-    """Count the CPUs of all tasks on nodes: there was no Numatopology until now, so their grants were not read."""
-    for node in cluster.nodes.values():
-        for task in node.tasks:
-            if cluster.cpus in cluster.ledgers_of(task.shape):
-                task.grants = grants_of(cluster, task, task.grants)
-                cluster.cpus.add(task, task.status, node)
+    """The grants of a task on its node: those that its pod shows, which is all that is left after a restart."""
+    for ledger in cluster.ledgers_of(task.shape):
+        assumed = ledger.shown(task, assumed)
+    return assumed

@@ -5,7 +5,6 @@ So a model in which a change failed half-way can be rebuilt as it was before tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +17,7 @@ from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.model.intake.native_groups import Native
 from stromboli.model.job import Job, JobId
-from stromboli.model.lookup_objects import TABLES
+from stromboli.model.task import PROGRESS
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from stromboli.model.status import Status
     from stromboli.model.task import Task
 
-TASK_FIELDS = ("assumed", "condition", "scheduled_at", "started")
-"""Fields of a task that change while it stays in the model."""
 JOB_FIELDS = (
     "group",
     "created",
@@ -46,7 +43,7 @@ JOB_FIELDS = (
     "group_demands",
 )
 """Fields of a job that do not follow from its tasks and its queue."""
-_task_fields = attrgetter(*TASK_FIELDS)
+_task_fields = attrgetter(*PROGRESS)
 _job_fields = attrgetter(*JOB_FIELDS)
 
 ObjectKey = tuple[type[Object], str]
@@ -61,7 +58,7 @@ class TaskFacts(NamedTuple):
     status: Status
     grants: tuple[Grant, ...]
     fields: tuple[Any, ...]
-    """Its `TASK_FIELDS`."""
+    """Those that change as its pod makes progress."""
 
     @classmethod
     def of(cls, task: Task) -> TaskFacts:
@@ -127,7 +124,7 @@ def facts_of(cluster: Cluster) -> ModelFacts:
     """All facts of a model; everything else of it may be inconsistent."""
     queues = [queue for queue in cluster.queues.values() if queue.object is not None]
     known = [
-        *_lookup_objects(cluster),
+        *cluster.objects,
         *(queue.object for queue in queues),
         *(node.object for node in cluster.nodes.values()),
     ]
@@ -138,11 +135,6 @@ def facts_of(cluster: Cluster) -> ModelFacts:
         {uid: TaskFacts.of(task) for uid, task in cluster.tasks.items()},
         cluster.reservations.all(),
     )
-
-
-def _lookup_objects(cluster: Cluster) -> Iterator[Object]:
-    for table in (*TABLES.values(), "controllers"):
-        yield from getattr(cluster.objects, table).values()
 
 
 def facts_about(cluster: Cluster, obj: Object) -> ModelFacts:

@@ -121,7 +121,8 @@ def put_node(cluster: Cluster, obj: NodeObject) -> None:
         cluster.hyper_nodes.membership.note_labels(before.metadata.labels, node.labels)
     if before is not None and scheduling_properties_changed(before, obj):
         cluster.resize(node)
-    cluster.cards.update(node, before)
+    for ledger in cluster.ledgers:
+        ledger.node_changed(node, before)
 
 
 def _saturated(sizes: dict[str, int]) -> dict[str, int]:
@@ -136,7 +137,8 @@ def drop_node(cluster: Cluster, obj: NodeObject) -> None:
         if node.row >= 0:
             node.row = -1
             cluster.note_rowless(node)
-        cluster.cards.update(node, obj)
+        for ledger in cluster.ledgers:
+            ledger.node_changed(node, obj)
         cluster.layout_stale = True
         forget_if_gone(cluster, node)
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -15,21 +15,18 @@ from msgspec.structs import replace
 from stromboli.api import names
 from stromboli.api.errors import BadObject, error_text
 from stromboli.api.resources.resource_lists import amounts
-from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceSlice
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object, ResourceList
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.node import Node as NodeObject
-from stromboli.api.types.numa_topology import Numatopology
 from stromboli.api.types.pod import Container, Pod, PodStatus, Resources, is_placed_elsewhere
 from stromboli.api.types.scheduling import HyperNode, Namespace, PodGroup, PriorityClass
 from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster, enter_together
 from stromboli.model.dimensions import TooManyResources
-from stromboli.model.intake.assumed_tasks import count_cpus, grants_of, makes_progress, observe, progress
+from stromboli.model.intake.assumed_tasks import grants_of, makes_progress, observe, progress
 from stromboli.model.intake.model_facts import (
-    TASK_FIELDS,
     JobFacts,
     ModelFacts,
     TaskFacts,
@@ -58,14 +55,14 @@ from stromboli.model.intake.pod_fields import (
 from stromboli.model.intake.sub_jobs import sub_job_of
 from stromboli.model.interning import Interning
 from stromboli.model.job import Job, JobId
+from stromboli.model.ledgers import Ledger
 from stromboli.model.lookup_objects import LookupObjects
 from stromboli.model.queue import Queue
 from stromboli.model.requirements.group_demands import group_demands
 from stromboli.model.shape import HUGE, Shape
 from stromboli.model.status import ON_NODE, Status
-from stromboli.model.task import Condition, Task
+from stromboli.model.task import PROGRESS, Condition, Task
 from stromboli.model.time_limits import annotated_limit
-from stromboli.model.volumes.storage_objects import STORAGE_KINDS, check_storage
 
 MAX_ON_A_NODE = 2**62
 
@@ -111,8 +108,6 @@ class Intake:
             NativePodGroup: self._put_native_group,
             QueueObject: partial(put_queue, self.cluster),
             PriorityClass: self._put_priority_class,
-            ResourceSlice: self._put_slice,
-            Numatopology: self._put_numa_topology,
         }
         self._drops: dict[type[Object], Callable[[Any], None]] = {
             Pod: self._drop_pod,
@@ -121,8 +116,6 @@ class Intake:
             NativePodGroup: self._drop_group,
             QueueObject: partial(drop_queue, self.cluster),
             PriorityClass: self._drop_priority_class,
-            ResourceSlice: self._drop_slice,
-            Numatopology: self._drop_numa_topology,
         }
 
     def put(self, obj: Object) -> None:
@@ -214,7 +207,7 @@ class Intake:
         task.sub_job = sub_job_of(job, task.label_set.labels) if job is not None else None
         task.node = node_named(self.cluster, known.node) if known.node else None
         task.status, task.grants = known.status, known.grants
-        for name, value in zip(TASK_FIELDS, known.fields, strict=True):
+        for name, value in zip(PROGRESS, known.fields, strict=True):
             setattr(task, name, value)
         self.cluster.enter(task)
         if job is not None and job.native is not None:
@@ -235,33 +228,28 @@ class Intake:
     # -- lookup objects
 
     def _put_lookup_object(self, obj: Object) -> None:
-        check_storage(obj)
+        for ledger in self._reading(obj):
+            ledger.put(obj)
         self.cluster.objects.put(obj)
         self._lookup_objects_changed(obj)
 
     def _drop_lookup_object(self, obj: Object) -> None:
+        for ledger in self._reading(obj):
+            ledger.drop(obj)
         self.cluster.objects.drop(obj)
         self._lookup_objects_changed(obj)
 
     def _lookup_objects_changed(self, obj: Object) -> None:
+        for ledger in self._reading(obj):
+            ledger.changed(obj)
         if isinstance(obj, Namespace):
             self.cluster.pod_counts.recount_namespace(obj.name)  # affinity terms select it by its labels
         elif isinstance(obj, HyperNode):
             self.cluster.hyper_nodes.membership.note_object(obj.name)
-        elif isinstance(obj, STORAGE_KINDS):
-            self.cluster.volumes.object_changed(obj)
-        elif isinstance(obj, ResourceClaim):
-            self.cluster.devices.claim_changed(obj.key)
-        elif isinstance(obj, DeviceClass):
-            self.cluster.device_class_changed()
 
-    def _put_slice(self, slice: ResourceSlice) -> None:
-        self.cluster.devices.put_slice(slice)
-        self._put_lookup_object(slice)
-
-    def _drop_slice(self, slice: ResourceSlice) -> None:
-        self.cluster.devices.drop_slice(slice)
-        self._drop_lookup_object(slice)
+    def _reading(self, obj: Object) -> Iterator[Ledger]:
+        """The ledgers that read objects of this kind."""
+        return (ledger for ledger in self.cluster.ledgers if type(obj) in ledger.kinds)
 
     def _put_priority_class(self, obj: PriorityClass) -> None:
         self._put_lookup_object(obj)
@@ -270,21 +258,6 @@ class Intake:
     def _drop_priority_class(self, obj: PriorityClass) -> None:
         self._drop_lookup_object(obj)
         self._reprioritise()
-
-    def _put_numa_topology(self, obj: Numatopology) -> None:
-        were_known = bool(self.cluster.cpus.nodes)
-        self.cluster.cpus.put(obj)
-        self._put_lookup_object(obj)
-        if not were_known:
-            self.cluster.ledgers_changed()
-            count_cpus(self.cluster)
-
-    def _drop_numa_topology(self, obj: Numatopology) -> None:
-        were_known = bool(self.cluster.cpus.nodes)
-        self.cluster.cpus.drop(obj)
-        self._drop_lookup_object(obj)
-        if were_known and not self.cluster.cpus.nodes:
-            self.cluster.ledgers_changed()
 
     def _reprioritise(self) -> None:
         for job in self.cluster.jobs.values():

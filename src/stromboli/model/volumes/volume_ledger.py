@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
+from stromboli.api.resources.resource_lists import check_amounts
 from stromboli.api.types.node import CSINode
 from stromboli.api.types.storage import (
     CSIDriver,
@@ -19,6 +20,7 @@ from stromboli.api.types.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from stromboli.model.ledgers import Fact, Ledger, Unsettled
 from stromboli.model.volumes.attachments import (
     Attachable,
     Attachments,
@@ -69,8 +71,18 @@ class VolumePromise(NamedTuple):
     provision: Provision | None
 
 
-class VolumeLedger:
+class VolumeLedger(Ledger):
     """What tasks hold of volumes."""
+
+    kinds = (
+        PersistentVolume,
+        PersistentVolumeClaim,
+        StorageClass,
+        CSINode,
+        CSIDriver,
+        CSIStorageCapacity,
+        VolumeAttachment,
+    )
 
     def __init__(self, objects: LookupObjects, columns: Columns, nodes: dict[str, Node]):
         self._objects = objects
@@ -249,10 +261,35 @@ class VolumeLedger:
         driver = volume.driver
         return not volume.in_tree and "/" not in driver and driver not in self.ignored_provisioners
 
+    # -- the consistency check
+
+    def facts(self, unsettled: Unsettled) -> Iterator[Fact]:
+        in_flight = {
+            f"{task.namespace}/{claim.name}" for task in unsettled.tasks for claim in task.volume_claims
+        }
+        for key in self._objects.claims.keys() - in_flight:
+            if (promise := self.promise_to(key)) is not None:
+                yield (
+                    ("PersistentVolumeClaim", f"{key} promise"),
+                    f"is promised {promise.volume or promise.node}",
+                )
+
     # -- objects
 
-    def object_changed(self, obj: Object) -> None:
-        """An object was added, changed or removed."""
+    def put(self, obj: Object) -> None:
+        """Refuse an object with invalid or negative amounts."""
+        match obj:
+            case PersistentVolume():
+                check_amounts(obj.spec.capacity, "spec.capacity")
+            case PersistentVolumeClaim():
+                check_amounts(obj.spec.resources.requests, "spec.resources.requests")
+            case CSIStorageCapacity():
+                stated = {"capacity": obj.capacity, "maximumVolumeSize": obj.maximum_volume_size}
+                check_amounts({field: amount for field, amount in stated.items() if amount is not None}, "")
+            case _:
+                pass
+
+    def changed(self, obj: Object) -> None:
         match obj:
             case PersistentVolumeClaim():
                 self._claim_changed(obj.key)
@@ -269,10 +306,8 @@ class VolumeLedger:
                     self._reattach(key)
                 for key in {**self._promises, **self._selected}:
                     self._promise(key)
-            case CSIDriver():
-                pass
             case _:
-                return
+                pass
         self._changes.note(obj.key)
         self._objects_changed.note(obj.key)
 
