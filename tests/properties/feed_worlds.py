@@ -12,6 +12,11 @@ from typing import Any, NamedTuple
 
 from stromboli.api import card_names, names
 from stromboli.api.types.meta import Object
+from stromboli.engine.plugin import Key, Plugin
+from stromboli.engine.session import Session
+from stromboli.model.feed import Dirty
+from stromboli.model.job import Job
+from stromboli.model.queue import Queue
 from tests.manifests import (
     Manifest,
     decoded,
@@ -48,6 +53,27 @@ FIRST_TIER = "priority gang conformance pdb cdp sla | "
 ACTIONS = "probe"
 
 
+class Follower(Plugin):
+    """Remembers of jobs and queues what may only change with an entry in `Dirty`, as a plugin of an author would."""
+
+    name = "follower"
+
+    def opening(self, session: Session, dirty: Dirty) -> None:
+        if dirty.everything:
+            self._jobs: dict[Job, Key] = {}
+            self._queues: dict[Queue, Key] = {}
+        for job in session.cluster.jobs.values() if dirty.everything else dirty.jobs:
+            self._jobs[job] = (job.priority, *job.counts, job.pending_best_effort)
+        for one in session.cluster.queues.values() if dirty.everything else dirty.queues:
+            self._queues[one] = (sorted(job.key for job in one.jobs), one.priority)
+
+    def job_order(self, job: Job) -> Key:
+        return self._jobs.get(job, ())
+
+    def queue_order(self, queue: Queue) -> Key:
+        return self._queues.get(queue, ())
+
+
 class Setting(NamedTuple):
     """How a scheduler is configured: its policy, and whether it uses the nodes of its shard alone."""
 
@@ -56,7 +82,7 @@ class Setting(NamedTuple):
 
 
 SETTINGS = {
-    "proportion": Setting(policy(ACTIONS, FIRST_TIER + "drf proportion", *EVERY_NODE_PLUGIN)),
+    "proportion": Setting(policy(ACTIONS, FIRST_TIER + "drf proportion follower", *EVERY_NODE_PLUGIN)),
     "capacity": Setting(
         policy(
             ACTIONS,
@@ -67,7 +93,10 @@ SETTINGS = {
         )
     ),
     "still": Setting(
-        policy(ACTIONS, "priority gang conformance pdb | drf proportion resourcequota predicates nodeorder")
+        policy(
+            ACTIONS,
+            "priority gang conformance pdb | drf proportion resourcequota predicates nodeorder follower",
+        )
     ),
     "packing": Setting(
         policy(
@@ -176,6 +205,15 @@ def _pod_terms(**labels: str) -> Manifest:
     }
 
 
+def _terms_in(team: str, **labels: str) -> Manifest:
+    """A required term about pods in namespaces of a team."""
+    selected = {
+        "labelSelector": {"matchLabels": labels},
+        "namespaceSelector": {"matchLabels": {"team": team}},
+    }
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [{**selected, "topologyKey": names.HOSTNAME}]}
+
+
 def _texts(amounts: Mapping[str, int]) -> Manifest:
     return {name: str(amount) for name, amount in amounts.items()}
 
@@ -215,6 +253,7 @@ SPECS: dict[str, Manifest] = {
     },
     "card": {"containers": [{"name": "main", "resources": {"limits": _texts(vgpu(memory=6000, cores=10))}}]},
     "gated": {"schedulingGates": [{"name": "wait"}]},
+    "away": {"affinity": {"podAntiAffinity": _terms_in("x", app="web")}},
 }
 """What pods ask for that is no grant."""
 
@@ -264,6 +303,11 @@ def _plain_jobs(chance: random.Random) -> Iterator[Manifest]:
     yield _object("v1", "PersistentVolumeClaim", "large", namespace="default", spec=asked)
     claims = [{"name": "d", "persistentVolumeClaim": {"claimName": "large"}}]
     yield pod("attached-x-2", "attached", cpu="100m", spec={"volumes": claims})
+    yield from _of_one_pod()
+    yield pod("rare-x-0", "attached", on="n0", cpu="10m", **{"example.com/rare": 1})
+    disk = {"volumes": [{"name": "d", "iscsi": {"iqn": "iqn", "targetPortal": "a", "lun": 0}}]}
+    for number, where in enumerate(("n1", "")):
+        yield pod(f"iscsi-x-{number}", "attached", on=where, cpu="10m", spec=disk)
     yield group("held", 0)
     for number in range(3):
         where = f"n{number}"
@@ -279,6 +323,27 @@ def _plain_jobs(chance: random.Random) -> Iterator[Manifest]:
     yield group("numa", 1, priorityClassName="high")
     yield numa_pod("numa-x-0", 3, group="numa", policy="restricted")
     yield numa_pod("numa-x-1", 4, group="numa", policy="single-numa-node")
+
+
+def _of_one_pod() -> Iterator[Manifest]:
+    """A claim for a single pod, used by a pod that is being deleted and by one that runs; another pod waits."""
+    asked = {
+        "accessModes": [names.READ_WRITE_ONCE_POD],
+        "storageClassName": "remote",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    yield _object("v1", "PersistentVolumeClaim", "single", namespace="default", spec=asked)
+    claims = [{"name": "d", "persistentVolumeClaim": {"claimName": "single"}}]
+    yield group("single", 0)
+    for number, where in enumerate(("n1", "n2", "")):
+        leaves = number == 0
+        yield pod(
+            *(f"single-x-{number}", "single"),
+            on=where,
+            cpu="10m",
+            terminating=leaves,
+            spec={"volumes": claims},
+        )
 
 
 def _siblings() -> Iterator[Manifest]:

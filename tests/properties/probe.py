@@ -30,7 +30,7 @@ from stromboli.model.topology.domain import Domain
 from stromboli.policy.policy import load_policy
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.testing.policy_text import catalog_with
-from tests.properties.feed_worlds import Setting
+from tests.properties.feed_worlds import Follower, Setting
 from tests.properties.held_grants import ledger_sums
 from tests.properties.living import LivingWorld
 from tests.properties.rebuild import kept_sums
@@ -53,7 +53,7 @@ class ProbedWorld(LivingWorld):
     def __init__(self, objects: Iterable[Object], setting: Setting):
         self.record: Record = {}
         """What the last cycle that ran came to."""
-        catalog = catalog_with((), (action("probe")(self._probe),))
+        catalog = catalog_with((Follower,), (action("probe")(self._probe),))
         super().__init__(objects, lambda: Engine(load_policy(setting.policy, catalog), catalog))
         self._rehearses = True
         self._shards = NodeShards(SHARD, setting.strict_shard)
