@@ -75,6 +75,22 @@ class Topic(ChangeLog[T]):
         super().note_everything()
 
 
+class TouchedJobs:
+    """Follows which jobs change within a session, from its start or from now on."""
+
+    __slots__ = ("_position", "_touched")
+
+    def __init__(self, feed: Feed, from_now: bool = False) -> None:
+        self._touched = feed.touched
+        self._position = len(self._touched) if from_now else 0
+
+    def take(self) -> dict[Job, None]:
+        """The jobs that changed since this was last asked, each once."""
+        jobs = dict.fromkeys(self._touched[self._position :])
+        self._position = len(self._touched)
+        return jobs
+
+
 @dataclass(slots=True, eq=False)
 class Dirty:
     """What changed since the last session."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stromboli.model.amounts import Amounts, Vector, less_equal, minus, shift
+from stromboli.model.feed import TouchedJobs
 from stromboli.model.queue import lineage
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class QueueGuarantees:
 
     def __init__(self, session: Session):
         self._session = session
-        self._seen = 0
+        self._touched = TouchedJobs(session.cluster.feed)
         self._counted: dict[Queue, Vector] = {}
         """What queues held when they were last counted, without those below them."""
         self._held: dict[Queue, Amounts] = {}
@@ -71,11 +72,10 @@ class QueueGuarantees:
 
     def _update(self) -> None:
         cluster = self._session.cluster
-        touched = (job.queue for job in cluster.touched[self._seen :] if job.queue is not None)
-        for queue in dict.fromkeys(touched) if self._counted else cluster.queues.values():
+        touched = dict.fromkeys(job.queue for job in self._touched.take() if job.queue is not None)
+        for queue in touched if self._counted else cluster.queues.values():
             gained = minus(queue.allocated, self._counted.get(queue, {}))
             self._counted[queue] = dict(queue.allocated)
             for above in lineage(queue, cluster.queues) if gained else ():
                 shift(self._held.setdefault(above, {}), gained)
                 self._spared.pop(above, None)
-        self._seen = len(cluster.touched)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from stromboli.engine.plugin import Bound
+from stromboli.model.feed import TouchedJobs
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
@@ -122,7 +123,7 @@ class VictimIndex:
         self._candidates = candidates
         self._scope = scope
         self._whole_queues = whole_queues
-        self._seen = len(session.cluster.touched)
+        self._touched = TouchedJobs(session.cluster.feed, from_now=True)
         self._task: Task | None = None
         self._read_of: dict[Queue, object] = {}
         """What answers of plugins read of queues when all jobs there were last asked about."""
@@ -149,7 +150,7 @@ class VictimIndex:
         The bound names the jobs whose tasks plugins might allow. Returns the jobs that were listed again, or left out.
         """
         jobs = list(self._changed(task, bound))
-        self._seen, self._task = len(self._session.cluster.touched), task
+        self._task = task
         before, allowed = [], []
         for job in jobs:
             self._unlisted.pop(job, None)
@@ -192,10 +193,9 @@ class VictimIndex:
         return self.by_queue.setdefault(job.queue, {})
 
     def _changed(self, task: Task, bound: Bound) -> Iterable[Job]:
-        last = self._task
+        jobs, last = self._touched.take(), self._task
         if last is None:
             return (job for job in jobs_within(self._session, self._scope) if job.ready_count)
-        jobs = dict.fromkeys(self._session.cluster.touched[self._seen :])
         if last.job is not task.job:
             jobs |= dict.fromkeys(job for job in (last.job, task.job) if job is not None)
         if self._whole_queues:
@@ -289,16 +289,14 @@ class JobRanks:
     def __init__(self, session: Session):
         self._session = session
         self._ranks: dict[Job, tuple[Any, ...]] = {}
-        self._seen = 0
+        self._touched = TouchedJobs(session.cluster.feed)
 
     def current(self) -> Callable[[Task], tuple[Any, ...]]:
         """The sort key of a victim's job, as long as nothing moves."""
-        touched = self._session.cluster.touched
         if self._session.rules.job_order_follows_all:
             self._ranks.clear()
-        for job in touched[self._seen :]:
+        for job in self._touched.take():
             self._ranks.pop(job, None)
-        self._seen = len(touched)
         return self._of
 
     def _of(self, victim: Task) -> tuple[Any, ...]:

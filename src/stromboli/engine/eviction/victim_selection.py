@@ -30,6 +30,7 @@ from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, fits
 from stromboli.engine.placement.node_placement import own_nodes_first
 from stromboli.engine.points import Choice, answers, tier_intersection, votes_in_turn
 from stromboli.model.amounts import Vector, dominant_share, plus, total_of
+from stromboli.model.feed import TouchedJobs
 from stromboli.model.topology.domain_sums import RowGroups
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class LossesByQueue:
 
     def __init__(self, session: Session):
         self._session = session
-        self._seen = 0
+        self._touched = TouchedJobs(session.cluster.feed)
         self._jobs: dict[Queue | None, list[Job]] = {}
         self._of_job: dict[Job, set[float]] = {}
         self._counts: dict[Queue | None, dict[int, Counter[float]]] = {}
@@ -100,11 +101,9 @@ class LossesByQueue:
         self, queue: Queue | None, priority: float, losses_of: Callable[[Job], set[float]]
     ) -> Iterator[float]:
         """What the jobs of a queue up to some priority would lose."""
-        touched = self._session.cluster.touched
-        for job in dict.fromkeys(touched[self._seen :]):
+        for job in self._touched.take():
             if job in self._of_job:
                 self._count(job, losses_of(job))
-        self._seen = len(touched)
         if queue not in self._counts:
             self._counts[queue] = {}
             for job in self.jobs().get(queue, ()):
