@@ -7,7 +7,6 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -89,12 +88,10 @@ class DeviceShare(Plugin):
         self._matches: dict[LabelSet, frozenset[int]] = {}
         self._asked: dict[Task, tuple[CardRequest, ...]] = {}
         """The requests of tasks in this session."""
-        self._containers: WeakKeyDictionary[Shape, tuple[ContainerRequest, ...]] = WeakKeyDictionary()
-        """The GPU requests of a shape's containers, by the configuration."""
-        self._unshared: WeakKeyDictionary[Shape, str] = WeakKeyDictionary()
-        """A resource of each shape that no model shares, by the configuration; empty: none."""
-        self._registered = False
-        """Whether any node registers vGPU cards."""
+        self._containers: dict[Shape, tuple[ContainerRequest, ...]] = {}
+        """The GPU requests of a shape's containers, in this session."""
+        self._unshared: dict[Shape, str] = {}
+        """A resource of each shape that no enabled model shares, in this session; empty: none."""
 
     # -- sessions
 
@@ -110,11 +107,7 @@ class DeviceShare(Plugin):
             self._fits.clear()
             self._held = HeldCards(cluster, self._requests)
         cluster.share_cards(models)
-        if self._registered != bool(cluster.cards.registering):
-            self._registered = not self._registered
-            self._unshared.clear()
-        self._matches.clear()
-        self._asked.clear()
+        self._matches, self._asked, self._containers, self._unshared = {}, {}, {}, {}
         self._locks = NodeLocks(cluster, session.now) if arguments.node_lock else None
         self._report_problems(session)
 
@@ -129,8 +122,6 @@ class DeviceShare(Plugin):
                 self._report(session, "ConfigMap", key, f"{config}; the built-in configuration is used")
                 config = BUILT_IN
             self._config = (text, config)
-            self._containers.clear()
-            self._unshared.clear()
         return self._config[1]
 
     def _report_problems(self, session: Session) -> None:
@@ -242,7 +233,8 @@ class DeviceShare(Plugin):
             *((card_names.GPU_MEMORY,) if arguments.gpu_sharing else ()),
             *((card_names.GPU_NUMBER,) if arguments.gpu_number else ()),
         }
-        vgpu = bool(self._vgpu_containers(shape)) if arguments.vgpu else not self._registered
+        registered = bool(self.session.cluster.cards.registering)
+        vgpu = bool(self._vgpu_containers(shape)) if arguments.vgpu else not registered
         for resource in limit_names(shape.spec):
             if shares_devices(resource) and resource not in shared and not (vgpu and is_vgpu(resource)):
                 return resource
