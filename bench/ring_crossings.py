@@ -60,7 +60,7 @@ def gangs_of(world: World) -> Iterator[Job]:
 
 def free_nodes(world: World) -> int:
     """The nodes without a pod of the scheduler."""
-    return int(TierOccupancies(world.cluster).current()[0].rooms["nodes"].free)
+    return int(TierOccupancies(world.cluster).current()[0].resources["nodes"].free)
 
 
 def main(seeds: int = 5) -> None:

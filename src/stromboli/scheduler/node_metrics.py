@@ -145,7 +145,7 @@ def _tier_values(tier: TierOccupancy) -> Iterator[tuple[TierSeries, float]]:
     label = str(tier.tier)
     for state, count in (("free", tier.free), ("partly_free", tier.partly_free), ("full", tier.full)):
         yield ("hyper_nodes", label, state), count
-    for resource, room in tier.rooms.items():
+    for resource, room in tier.resources.items():
         yield ("occupancy_ratio", label, resource), room.occupancy
         if resource in (NODES, GPUS):
             yield ("largest_gang", label, resource), room.largest

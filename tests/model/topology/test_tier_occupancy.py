@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.model.topology.tier_occupancy import GPUS, NODES, Room, TierOccupancies, TierOccupancy
+from stromboli.model.topology.tier_occupancy import (
+    GPUS,
+    NODES,
+    ResourceOccupancy,
+    TierOccupancies,
+    TierOccupancy,
+)
 from stromboli.testing import World
 from tests.manifests import Manifest, hyper_node, node, pod
 from tests.number_of_examples import scaled
@@ -31,47 +37,47 @@ def tiers(world: World) -> dict[int, TierOccupancy]:
 def test_an_empty_cluster_takes_gangs_as_large_as_its_switches() -> None:
     rack, row = tiers(cluster()).values()
     assert (rack.name, rack.free, rack.partly_free, rack.full) == ("rack", 4, 0, 0)
-    assert (rack.rooms[NODES].largest, row.rooms[NODES].largest) == (2, 4)
-    assert (rack.rooms[GPUS].largest, row.rooms[GPUS].largest) == (16, 32)
-    assert [tier.rooms[GPUS].fragmentation for tier in (rack, row)] == [0, 0]
-    assert rack.rooms["cpu"] == Room(32, 32, 8, 8)
+    assert (rack.resources[NODES].largest, row.resources[NODES].largest) == (2, 4)
+    assert (rack.resources[GPUS].largest, row.resources[GPUS].largest) == (16, 32)
+    assert [tier.resources[GPUS].fragmentation for tier in (rack, row)] == [0, 0]
+    assert rack.resources["cpu"] == ResourceOccupancy(32, 32, 8, 8)
 
 
 def test_a_pod_in_every_rack_leaves_as_much_free_and_no_whole_rack() -> None:
     scattered = cluster().job("j", pods=4, cpu=1, gpu=8, running_on="n0 n2 n4 n6")
     rack, row = tiers(scattered).values()
     assert (rack.free, rack.partly_free, rack.full) == (0, 4, 0)
-    assert rack.rooms[NODES] == Room(8, 4, 1, 2)
-    assert (rack.rooms[NODES].occupancy, rack.rooms[NODES].fragmentation) == (0.5, 0.5)
-    assert (row.rooms[NODES].largest, row.rooms[NODES].fragmentation) == (2, 0.5)
+    assert rack.resources[NODES] == ResourceOccupancy(8, 4, 1, 2)
+    assert (rack.resources[NODES].occupancy, rack.resources[NODES].fragmentation) == (0.5, 0.5)
+    assert (row.resources[NODES].largest, row.resources[NODES].fragmentation) == (2, 0.5)
     together = cluster().job("j", pods=4, cpu=1, gpu=8, running_on="n0 n1 n2 n3")
     rack, row = tiers(together).values()
     assert (rack.free, rack.partly_free, rack.full) == (2, 0, 2)
-    assert (rack.rooms[NODES].occupancy, rack.rooms[NODES].fragmentation) == (0.5, 0)
-    assert (row.rooms[GPUS].largest, row.rooms[GPUS].fragmentation) == (32, 0)
+    assert (rack.resources[NODES].occupancy, rack.resources[NODES].fragmentation) == (0.5, 0)
+    assert (row.resources[GPUS].largest, row.resources[GPUS].fragmentation) == (32, 0)
 
 
 def test_gpus_of_nodes_in_part_are_free_though_the_nodes_are_not() -> None:
     rack = tiers(cluster().job("j", pods=8, cpu=1, gpu=6, running_on=" ".join(NAMES)))[1]
-    assert (rack.rooms[NODES].free, rack.rooms[NODES].largest, rack.full) == (0, 0, 4)
-    assert (rack.rooms[GPUS].free, rack.rooms[GPUS].largest) == (16, 4)
-    assert rack.rooms[NODES].fragmentation == 0  # nothing is free that could lie together
+    assert (rack.resources[NODES].free, rack.resources[NODES].largest, rack.full) == (0, 0, 4)
+    assert (rack.resources[GPUS].free, rack.resources[GPUS].largest) == (16, 4)
+    assert rack.resources[NODES].fragmentation == 0  # nothing is free that could lie together
 
 
 def test_pods_of_others_leave_a_node_free_and_take_their_gpus() -> None:
     """Pods of DaemonSets are on every node."""
     daemons = [pod(f"d{name}", on=name, scheduler="other", **{"nvidia.com/gpu": 1}) for name in NAMES]
     rack = tiers(cluster(*daemons))[1]
-    assert (rack.rooms[NODES].free, rack.rooms[GPUS].free) == (8, 56)
+    assert (rack.resources[NODES].free, rack.resources[GPUS].free) == (8, 56)
 
 
 def test_what_unusable_nodes_have_is_not_free() -> None:
     made = cluster()
     made.add(node("n0", spec={"unschedulable": True}, **{"nvidia.com/gpu": 8}))
     rack = tiers(made)[1]
-    assert rack.rooms[NODES] == Room(8, 7, 2, 2)
+    assert rack.resources[NODES] == ResourceOccupancy(8, 7, 2, 2)
     assert (rack.free, rack.partly_free) == (3, 1)
-    assert rack.rooms[GPUS].free == 56
+    assert rack.resources[GPUS].free == 56
 
 
 def test_a_node_that_becomes_unready_is_free_no_more_and_later_again() -> None:
@@ -82,7 +88,7 @@ def test_a_node_that_becomes_unready_is_free_no_more_and_later_again() -> None:
         changing["status"]["conditions"] = [{"type": "Ready", "status": ready}]
         made.add(changing)
         rack = kept.current()[0]
-        assert rack.rooms[NODES].free == free
+        assert rack.resources[NODES].free == free
 
 
 def test_every_hyper_node_tells_what_it_has_and_has_free() -> None:
@@ -94,7 +100,7 @@ def test_every_hyper_node_tells_what_it_has_and_has_free() -> None:
 
 
 def test_without_gpus_there_are_none_to_tell_of() -> None:
-    assert list(tiers(cluster(gpus=0))[1].rooms) == [NODES, "cpu", "memory"]
+    assert list(tiers(cluster(gpus=0))[1].resources) == [NODES, "cpu", "memory"]
 
 
 def test_without_hyper_nodes_there_is_nothing_to_tell() -> None:
@@ -117,6 +123,6 @@ def test_the_occupancy_follows_every_change(moves: list[tuple[str, int, bool]]) 
         assert kept.current() == TierOccupancies(made.cluster).current()
 
 
-@pytest.mark.parametrize("room", [Room(0, 0, 0, 0), Room(4, 0, 0, 2)])
-def test_where_nothing_is_free_nothing_is_fragmented(room: Room) -> None:
-    assert room.fragmentation == 0
+@pytest.mark.parametrize("resource", [ResourceOccupancy(0, 0, 0, 0), ResourceOccupancy(4, 0, 0, 2)])
+def test_where_nothing_is_free_nothing_is_fragmented(resource: ResourceOccupancy) -> None:
+    assert resource.fragmentation == 0

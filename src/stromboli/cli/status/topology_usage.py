@@ -7,7 +7,7 @@ from typing import Any
 from stromboli.model.cluster import Cluster
 from stromboli.model.topology.display_names import natural_order
 from stromboli.model.topology.domain import Domain
-from stromboli.model.topology.tier_occupancy import NODES, Room, TierOccupancies, TierOccupancy
+from stromboli.model.topology.tier_occupancy import NODES, ResourceOccupancy, TierOccupancies, TierOccupancy
 
 Content = dict[str, Any]
 
@@ -66,16 +66,16 @@ def _tier(tier: TierOccupancy) -> Content:
         "name": tier.name,
         "hyperNodes": tier.free + tier.partly_free + tier.full,
         "free": tier.free,
-        "rooms": {resource: _room(room) for resource, room in tier.rooms.items()},
+        "rooms": {resource: _occupancy(each) for resource, each in tier.resources.items()},
     }
 
 
-def _room(room: Room) -> Content:
+def _occupancy(resource: ResourceOccupancy) -> Content:
     return {
-        "total": room.total,
-        "free": room.free,
-        "full": room.full,
-        "largestGang": room.largest,
-        "occupancy": round(room.occupancy, 4),
-        "fragmentation": round(room.fragmentation, 4),
+        "total": resource.total,
+        "free": resource.free,
+        "full": resource.full,
+        "largestGang": resource.largest,
+        "occupancy": round(resource.occupancy, 4),
+        "fragmentation": round(resource.fragmentation, 4),
     }

@@ -360,10 +360,7 @@ def wider_domain(session: Session, unit: Job | SubJob, tasks: Sequence[Task]) ->
     tree, limit = session.cluster.hyper_nodes, session.topology.tier_limit(unit) or 0
     of_job = session.topology.tier_limit(unit.job) if isinstance(unit, SubJob) else None
     highest = tree.top.tier if of_job is None else of_job
-    wider = [
-        domain for domain in (*tree.domains.values(), tree.top) if limit < domain.tier <= max(highest, limit)
-    ]
-    wider.sort(key=lambda domain: (domain.tier, domain.name))
+    wider = [domain for domain in tree.lookup.domains if limit < domain.tier <= max(highest, limit)]
     search, sub_groups = DomainSearch(session, tasks), _SubGroups(session, unit, tasks)
     fits = search.fits(wider)
     roomy = (domain for domain, fit in zip(wider, fits, strict=True) if fit >= search.needed)

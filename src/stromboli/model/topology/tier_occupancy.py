@@ -24,7 +24,7 @@ MAX_TIERS = 16
 """Maximum tiers that are reported, the lowest ones; networks have about five."""
 
 
-class Room(NamedTuple):
+class ResourceOccupancy(NamedTuple):
     """A resource of the HyperNodes of a tier, in nodes, GPUs, cores or bytes."""
 
     total: float
@@ -61,7 +61,7 @@ class TierOccupancy(NamedTuple):
     partly_free: int
     full: int
     """HyperNodes without a free node."""
-    rooms: dict[str, Room]
+    resources: dict[str, ResourceOccupancy]
     """By resource: `nodes`, `gpus` if any exist, `cpu`, `memory`."""
 
 
@@ -131,8 +131,8 @@ def _occupancy(lookup: DomainLookup, tier: int, of_nodes: Floats, of_domains: Fl
     inside = lookup.of_tier(tier) >= 0
     total, free = of_nodes[:, :, inside].sum(axis=2)
     total_below, free_below = of_domains[:, :, places]
-    rooms = {
-        resource: Room(
+    resources = {
+        resource: ResourceOccupancy(
             float(total[index]),
             float(free[index]),
             float(free_below[index].max()),
@@ -141,11 +141,9 @@ def _occupancy(lookup: DomainLookup, tier: int, of_nodes: Floats, of_domains: Fl
         )
         for index, resource in enumerate(RESOURCES)
     }
-    if not rooms[GPUS].total:
-        del rooms[GPUS]
+    if not resources[GPUS].total:
+        del resources[GPUS]
     nodes, free_nodes = total_below[0], free_below[0]
     empty, full = int((free_nodes == nodes).sum()), int((free_nodes == 0).sum())
-    tier_names = (lookup.domains[place].tier_name for place in places)
-    return TierOccupancy(
-        tier, next(filter(None, tier_names), ""), empty, len(places) - empty - full, full, rooms
-    )
+    name = next(filter(None, (lookup.domains[place].tier_name for place in places)), "")
+    return TierOccupancy(tier, name, empty, len(places) - empty - full, full, resources)
