@@ -15,6 +15,7 @@ from copy import copy
 from functools import cache
 from typing import NamedTuple
 
+from stromboli.engine.explanation.diagnosis import Diagnosis
 from stromboli.engine.order import JobsByQueue
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.placement.node_placement import Place
@@ -84,6 +85,7 @@ SURFACE: dict[type, str] = {
     Place: "node now",
     Verdict: "message nodes reasons text histogram dominant",
     Reason: "text nodes plugin curable code",
+    Diagnosis: "gate reason message remedy code counts",
     Refused: "why",
     EvictionReason: "action beneficiary chosen_by",
     Choice: "victims tier plugins by",

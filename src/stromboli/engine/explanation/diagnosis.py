@@ -83,12 +83,13 @@ class Diagnosis(Struct, frozen=True):
     """Why a job waits."""
 
     gate: Gate
+    """The gate that holds it, such as `nodes` or `queue-limits`."""
     reason: str
     """A few words, the same for all jobs that wait for the same reason."""
     message: str
     """What holds the job and what is short."""
     remedy: str = field(name="hint", default="")
-    """The remedy."""
+    """What would help."""
     counts: dict[str, int] = {}
     """Nodes per reason, if nodes were searched."""
     shortages: tuple[Shortage, ...] = ()
