@@ -80,7 +80,7 @@ class Scheduler:
         services: Mapping[str, Any] | None = None,
         features: Iterable[str] = (),
         interruptible: bool = True,
-        tells: bool = True,
+        reports: bool = True,
     ) -> None:
         """Without `usage` and `services` no network is used: node usage comes from files only."""
         self.world = world
@@ -92,7 +92,7 @@ class Scheduler:
             "services": services,
             "features": frozenset(features),
             "interruptible": interruptible,
-            "tells": tells,
+            "reports": reports,
         }
         self._usage = usage or UsageFeed(LOCAL, warn)
         self._file = policy if isinstance(policy, PolicyFile) else None

@@ -227,7 +227,7 @@ def clues_of(loaded: Loaded, policy: Policy) -> list[WaitClues]:
             if wait is not None and wait.gate not in WITHOUT_REMEDIES
         ]
 
-    return Engine(policy, known_extensions(), tells=False).rehearse(loaded.intake.cluster, NOW, look)
+    return Engine(policy, known_extensions(), reports=False).rehearse(loaded.intake.cluster, NOW, look)
 
 
 @pytest.mark.parametrize("name", ["stock", "capacity", "evicting", "gangs evicting", "fair share"])

@@ -42,8 +42,8 @@ class ActionEnd(NamedTuple):
 
     action: str
     decisions: int
-    let_in: int
-    """Jobs that had been let into their queues."""
+    admitted: int
+    """Jobs that had been admitted to their queues."""
 
 
 @dataclass(slots=True)
@@ -122,14 +122,14 @@ class Engine:
         features: Iterable[str] = (),
         interruptible: bool = True,
         skips: bool = True,
-        tells: bool = True,
+        reports: bool = True,
     ):
         """Not `interruptible`: a KeyboardInterrupt is a plugin's failure, not a user's wish.
 
         Without `skips`, every cycle runs and tries all pending jobs, even if the result must be the same. Without
-        `tells`, decisions contain no reports: no conditions, events and counts.
+        `reports`, decisions contain no conditions, events or counts.
         """
-        self._tells = tells
+        self._reports = reports
         self._skips = skips
         self._fixed_point = FixedPoint()
         self._waits: Waits = RoomWaits()
@@ -380,7 +380,7 @@ class Engine:
             except BaseException as error:
                 raise_attributed(error, plugin.name, "closing")
             outcome.plugins[plugin.name, "OnSessionClose"] = self._timer() - begin
-        if self._tells:
+        if self._reports:
             report_outcome(session, outcome.diagnoses, self._queue_totals)
         else:
             settle_outcome(session)

@@ -58,7 +58,7 @@ def simulated(policy: str) -> RunRecord:
 def test_cycles_without_words_decide_the_same(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = simulated(policy)
     monkeypatch.setattr(
-        simulation_loop, "Scheduler", lambda *args, **_: partial(Scheduler, tells=True)(*args)
+        simulation_loop, "Scheduler", lambda *args, **_: partial(Scheduler, reports=True)(*args)
     )
     assert msgspec.to_builtins(simulated(policy)) == msgspec.to_builtins(silent)
 

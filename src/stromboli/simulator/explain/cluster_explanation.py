@@ -101,7 +101,7 @@ class ClusterExplainer:
                     clues[place] = wait_clues(outcome, found.job, wait)
             return explained
 
-        engine = Engine(self.policy, self.catalog, tells=False)
+        engine = Engine(self.policy, self.catalog, reports=False)
         return engine.rehearse(self.loaded.intake.cluster, self.now, look), clues
 
     def _add_remedies(self, subject: Subject, clues: WaitClues) -> None:

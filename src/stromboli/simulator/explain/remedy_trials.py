@@ -186,7 +186,7 @@ class StartTrials:
         if self._stays_started(asked):
             parts = replace(parts, enough=starts)
         policy = replace(self._policy, actions=tuple(asked.actions)) if asked.actions else self._policy
-        return Engine(policy, self._catalog, skips=False, tells=False).rehearse(cluster, now, look, parts)
+        return Engine(policy, self._catalog, skips=False, reports=False).rehearse(cluster, now, look, parts)
 
     def _stays_started(self, asked: _Asked) -> bool:
         """Whether no action could undo the start in the same cycle by evicting pods of the job that ran before."""

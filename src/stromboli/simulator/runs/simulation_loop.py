@@ -47,7 +47,7 @@ class SimulationLoop:
         self._observe = observe
         self.world = world
         self._settings = settings
-        self._scheduler = Scheduler(world, policy, catalog, settings.period, tells=False)
+        self._scheduler = Scheduler(world, policy, catalog, settings.period, reports=False)
         self._for_waiting = all(action.for_waiting for action in self._scheduler.engine.actions)
         """Whether no action does anything where no job waits."""
         self._due = inf
