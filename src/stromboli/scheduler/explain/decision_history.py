@@ -24,6 +24,7 @@ from stromboli.engine.decisions import (
     PodDecision,
     PodGroupStatus,
 )
+from stromboli.engine.explanation.closest_domain import pods
 from stromboli.engine.explanation.event_history import History, HistoryEntry
 from stromboli.engine.explanation.quantities import time_text
 from stromboli.model.intake.native_groups import KIND
@@ -154,11 +155,11 @@ class DecisionHistory:
             self._add(job, replace(entry, **about))
             if beneficiary and beneficiary != job.key:
                 freed[action, beneficiary, chosen_by] += len(victims)
-        for (action, beneficiary, chosen_by), pods in freed.items():
+        for (action, beneficiary, chosen_by), count in freed.items():
             if (gainer := _job_of_key(cluster, beneficiary)) is not None:
                 by = f"{action}, chosen by {chosen_by}" if chosen_by else action
-                text = f"{_plural('pod', pods)} of other jobs evicted for it by {by}"
-                entry = _entry(now, "room-made", text, count=pods)
+                text = f"{pods(count)} of other jobs evicted for it by {by}"
+                entry = _entry(now, "room-made", text, count=count)
                 self._add(gainer, replace(entry, action=action, chosen_by=chosen_by))
 
     def note_outcome(self, outcome: Outcome) -> None:
@@ -180,11 +181,11 @@ class DecisionHistory:
 
     def note_failure(self, job: Job, decision: Bind | Evict, why: str, now: float) -> None:
         """Record that a bind or an eviction failed."""
-        pods, node, text = _pods((decision,)), _nodes((decision,)), why[:MAX_TEXT]
+        pod, node, text = _pods((decision,)), _nodes((decision,)), why[:MAX_TEXT]
         if isinstance(decision, Bind):
-            entry = _entry(now, "bind-failed", f"binding {pods} to {node} failed: {text}")
+            entry = _entry(now, "bind-failed", f"binding {pod} to {node} failed: {text}")
         else:
-            entry = _entry(now, "eviction-failed", f"evicting {pods} from {node} failed: {text}")
+            entry = _entry(now, "eviction-failed", f"evicting {pod} from {node} failed: {text}")
         self._add(job, entry)
 
     # -- bounds
@@ -323,28 +324,19 @@ class HistoryRecord(DecisionRing[HistoryEntry]):
         return replace(last, repeats=last.repeats + 1) if same else None
 
 
-# -- decisions in words
+# -- texts
 
 
 def _pods(decisions: Sequence[PodDecision]) -> str:
-    return _named("pod", len(decisions), [decision.name for decision in decisions[:MAX_NAMES]])
+    """`pod a`, `3 pods (a, b, c)`, `20 pods (a, b and 18 more)`."""
+    count, named = len(decisions), [decision.name for decision in decisions[:MAX_NAMES]]
+    if count == 1:
+        return f"pod {named[0]}"
+    more = f" and {count - len(named)} more" if count > len(named) else ""
+    return f"{pods(count)} ({', '.join(named)}{more})"
 
 
 def _nodes(decisions: Sequence[Bind | Evict]) -> str:
     """A few of the nodes, and whether there are others."""
     nodes = list(dict.fromkeys(decision.node for decision in decisions))
     return ", ".join(nodes[:MAX_NAMES]) + (" and others" if len(nodes) > MAX_NAMES else "")
-
-
-def _named(noun: str, count: int, names: Sequence[str]) -> str:
-    """`pod a`, `3 pods (a, b, c)`, `20 pods (a, b and 18 more)`."""
-    if count == 1 and names:
-        return f"{noun} {names[0]}"
-    if not names:
-        return _plural(noun, count)
-    more = f" and {count - len(names)} more" if count > len(names) else ""
-    return f"{_plural(noun, count)} ({', '.join(names)}{more})"
-
-
-def _plural(noun: str, count: int) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
