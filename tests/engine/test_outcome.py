@@ -351,7 +351,12 @@ def test_an_outcome_says_which_action_let_jobs_in_and_which_decided_what() -> No
     outcome = world.job("train", cpu=1, phase="Pending").step().outcome
     enqueue, allocate = outcome.action_ends
     assert [job.name for job in outcome.session.journal.admitted] == ["train"]
-    assert (enqueue.action, enqueue.admitted, allocate.action, allocate.admitted) == ("enqueue", 1, "allocate", 1)
+    assert (enqueue.action, enqueue.admitted, allocate.action, allocate.admitted) == (
+        "enqueue",
+        1,
+        "allocate",
+        1,
+    )
     decided = outcome.decisions[enqueue.decisions : allocate.decisions]
     assert [type(decision) for decision in decided] == [Bind]
     again = world.step().outcome

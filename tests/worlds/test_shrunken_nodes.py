@@ -55,6 +55,6 @@ def test_no_amount_that_is_shown_is_negative(policy: str, world: str) -> None:
     shrunken = live(policy, f"09-shrunk/{world}.yaml")
     outcome, cluster = shrunken.step().outcome, shrunken.cluster
     for job in cluster.jobs.values():
-        assert not NEGATIVE.findall(msgspec.json.encode(job_explanation(outcome, job)).decode())
+        assert not NEGATIVE.findall(msgspec.json.encode(job_explanation(outcome, job)[0]).decode())
     status = [node_groups(cluster), queue_usage(cluster, policy_named(policy), CATALOG, 0.0)]
     assert not NEGATIVE.findall(json.dumps(status))

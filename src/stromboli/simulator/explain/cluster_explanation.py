@@ -25,9 +25,10 @@ from stromboli.simulator.explain.explanation_document import (
     StartForecast,
     Subject,
 )
+from stromboli.simulator.explain.job_subject import WITHOUT_CLUES
 from stromboli.simulator.explain.remedy_search import search_remedies
 from stromboli.simulator.explain.subject_lookup import Found
-from stromboli.simulator.explain.wait_clues import WaitClues, wait_clues
+from stromboli.simulator.explain.wait_clues import WaitClues
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.simulator.runs.run_record import JobRecord, RunRecord
 from stromboli.simulator.runs.simulation_loop import SimulationLoop
@@ -38,8 +39,8 @@ from stromboli.simulator.what_if.run_times import RunTimes
 from stromboli.sources.usage_feed import UsageFeed
 from stromboli.sources.usage_sources import LOCAL
 
-WITHOUT_REMEDIES = ("cycle", "pod-group", "pipeline")
-"""Gates without remedies to try: an object is missing, or the job starts anyway."""
+WITHOUT_REMEDIES = (*WITHOUT_CLUES, "pipeline")
+"""Gates without remedies to try: without clues, or because the job starts anyway."""
 NEVER = "It does not start by waiting: it requests more than all nodes have."
 Histories = Mapping[str, History]
 """Further histories of subjects, by `namespace/name` of a PodGroup or the name of a queue or node."""
@@ -95,10 +96,10 @@ class ClusterExplainer:
         def look(outcome: Outcome) -> list[Subject]:
             explained = []
             for place, found in enumerate(subjects):
-                explained.append(explain_found(outcome, found))
-                wait = outcome.explain(found.job) if found.job is not None else None
-                if found.job is not None and wait is not None and wait.gate not in WITHOUT_REMEDIES:
-                    clues[place] = wait_clues(outcome, found.job, wait)
+                subject, of_job = explain_found(outcome, found)
+                explained.append(subject)
+                if of_job is not None and of_job.wait.gate not in WITHOUT_REMEDIES:
+                    clues[place] = of_job
             return explained
 
         engine = Engine(self.policy, self.catalog, reports=False)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
     from stromboli.simulator.explain.subject_lookup import Found
+    from stromboli.simulator.explain.wait_clues import WaitClues
 
 
 MAX_JOBS = 10
@@ -46,18 +47,18 @@ _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailab
 _BARRING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
-def explain_found(outcome: Outcome, found: Found) -> Subject:
-    """Explain a subject, before the cluster changes again."""
+def explain_found(outcome: Outcome, found: Found) -> tuple[Subject, WaitClues | None]:
+    """Explain a subject before the cluster changes again, with clues to remedies for a waiting job."""
     if found.queue is not None:
-        return queue_explanation(outcome, found.queue)
+        return queue_explanation(outcome, found.queue), None
     if found.node is not None:
-        return node_explanation(outcome, found.node)
+        return node_explanation(outcome, found.node), None
     if found.job is not None:
         if found.kind == "Pod":
             return job_explanation(outcome, found.job, pod=found.task)
         return job_explanation(outcome, found.job, found.kind, found.name)
     assert found.task is not None
-    return _lone_pod(outcome, found.task)
+    return _lone_pod(outcome, found.task), None
 
 
 def _lone_pod(outcome: Outcome, task: Task) -> JobExplanation:

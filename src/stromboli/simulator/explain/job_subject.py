@@ -6,13 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stromboli.engine.decisions import Bind
 from stromboli.engine.explanation.diagnosis import WAITING
 from stromboli.engine.explanation.event_history import history_of_job
 from stromboli.engine.explanation.quantities import quantities, time_text
-from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 from stromboli.simulator.explain.eviction_answers import EvictionAnswers
 from stromboli.simulator.explain.explanation_document import (
@@ -28,17 +25,12 @@ from stromboli.simulator.explain.resource_holders import (
     holding_tasks,
     resource_holders,
 )
-from stromboli.simulator.explain.room_by_nodes import (
-    WaitingKind,
-    hyper_node_rooms,
-    node_group_rooms,
-    waiting_kinds,
-)
+from stromboli.simulator.explain.room_by_nodes import hyper_node_rooms, node_group_rooms
+from stromboli.simulator.explain.wait_clues import WaitClues, wait_clues
 
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
     from stromboli.engine.explanation.diagnosis import Diagnosis
-    from stromboli.engine.session import Session
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job
     from stromboli.model.task import Task
@@ -48,12 +40,14 @@ MAX_PLACES = 50
 MAX_REQUESTS = 20
 ROOM_GATES = ("nodes", "topology", "gang", "pipeline", "backfill", "queue-limits", "enqueue")
 """Gates at which free capacity matters."""
+WITHOUT_CLUES = ("cycle", "pod-group")
+"""Gates at which the cycle found out nothing about the job."""
 
 
 def job_explanation(
     outcome: Outcome, job: Job, kind: str = "", name: str = "", pod: Task | None = None
-) -> JobExplanation:
-    """Explain a job as it is after a cycle.
+) -> tuple[JobExplanation, WaitClues | None]:
+    """Explain a job as it is after a cycle, with clues to remedies if it waits.
 
     `kind` and `name` are those of the object that was asked about, if it is not the PodGroup itself.
     """
@@ -72,13 +66,12 @@ def job_explanation(
         requests=_requests(outcome.session.cluster, job),
         history=history_of_job(job),
     )
-    if wait is not None:
-        _add_wait(outcome, job, wait, explained)
+    clues = _add_wait(outcome, job, wait, explained) if wait is not None else None
     _add_places(outcome, job, explained)
     explained.summary = _summary(explained)
     if pod is not None:
         explained.pod, explained.pod_text = pod.name, _pod_text(outcome, pod)
-    return explained
+    return explained, clues
 
 
 def job_state(outcome: Outcome, job: Job, wait: Diagnosis | None) -> State:
@@ -101,46 +94,20 @@ def job_state(outcome: Outcome, job: Job, wait: Diagnosis | None) -> State:
     return "empty"
 
 
-def short_dims(session: Session, wait: Diagnosis, kinds: Sequence[WaitingKind]) -> list[int]:
-    """What is short: by the diagnosis, or else what no node has enough of, or else all that the pods request."""
-    dims = session.cluster.dims
-    named = [dims.index[each.resource] for each in wait.shortages if each.resource in dims.index]
-    if named:
-        return named
-    asked = {
-        dim: amount
-        for kind in kinds
-        for dim, amount in kind.task.request.items()
-        if amount > 0 and dim != PODS
-    }
-    idle = session.cluster.columns.idle
-    if not idle.shape[1]:
-        return list(asked)
-    return [dim for dim, amount in asked.items() if idle[dim].max() < amount] or dims.ordered(asked)
-
-
-def waiting_tasks(job: Job) -> list[Task]:
-    """The waiting tasks of a job without scheduling gates, in their order."""
-    tasks = (task for status in WAITING for task in job.by_status[status] if not task.gates)
-    return sorted(tasks, key=lambda task: task.order)
-
-
-def _add_wait(outcome: Outcome, job: Job, wait: Diagnosis, explained: JobExplanation) -> None:
-    session = outcome.session
+def _add_wait(outcome: Outcome, job: Job, wait: Diagnosis, explained: JobExplanation) -> WaitClues | None:
+    """Add why a job waits; return the clues to remedies."""
     explained.wait = wait
     explained.gates = gate_states(job, wait)
-    tasks = waiting_tasks(job)
-    if not tasks or wait.gate not in ROOM_GATES or not len(session.cluster.columns):
-        return
-    kinds = waiting_kinds(session, tasks)
-    needed = max(job.minimum - job.ready_count, 1)
-    explained.room = node_group_rooms(session, kinds)
-    explained.hyper_nodes = hyper_node_rooms(
-        session, tasks[:needed] if needed < len(tasks) else tasks, needed
-    )
-    usable = np.logical_or.reduce([kind.usable for kind in kinds])
-    explained.holders = resource_holders(session, tasks[0], short_dims(session, wait, kinds), usable)
-    explained.evicting = EvictionAnswers(session, tasks[0]).policy_text
+    if wait.gate in WITHOUT_CLUES:
+        return None
+    session, clues = outcome.session, wait_clues(outcome, job, wait)
+    tasks, needed = clues.tasks, clues.needed
+    if tasks and wait.gate in ROOM_GATES and len(session.cluster.columns):
+        explained.room = node_group_rooms(session, clues.kinds)
+        explained.hyper_nodes = hyper_node_rooms(session, tasks[:needed], needed)
+        explained.holders = resource_holders(session, tasks[0], clues.holders, clues.short, clues.usable)
+        explained.evicting = EvictionAnswers(session, tasks[0]).policy_text
+    return clues
 
 
 def _pod_counts(job: Job) -> PodCounts:

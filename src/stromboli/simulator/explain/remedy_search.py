@@ -12,7 +12,6 @@ import msgspec
 from stromboli.api import names
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.explanation.quantities import amounts_text, quantities, time_text
-from stromboli.engine.explanation.queue_limit_hits import Hit
 from stromboli.engine.placement.node_fit import SlotCount, TaskSlots, slots
 from stromboli.engine.placement.node_functions import CORDONED, NOT_SELECTED, TAINTED
 from stromboli.engine.plugin import DESERVED
@@ -88,13 +87,10 @@ def _other_queues(trials: RemedyTrials, own: Queue | None) -> list[Queue]:
 
 def raise_queue_limits(trials: RemedyTrials) -> None:
     """Raise the capability of the queue whose limit holds the job, or else its deserved share or its weight."""
-    for hit in trials.clues.hits:
-        if hit.limit.queue.object is not None:
-            _raise_limit(trials, hit)
-
-
-def _raise_limit(trials: RemedyTrials, hit: Hit) -> None:
-    queue, cluster = hit.limit.queue, trials.cluster
+    hit, cluster = trials.clues.hit, trials.cluster
+    if hit is None or hit.limit.queue.object is None:
+        return
+    queue = hit.limit.queue
     wanted = {dim: int(hit.held.get(dim, 0) + amount) for dim, amount in hit.asked.items()}
     amounts, listed = quantities(cluster, wanted), amounts_text(cluster.dims, wanted)
     if any(dim in own_capability(queue) for dim in wanted):
@@ -395,7 +391,7 @@ Holding = list[tuple[Job, list[Task]]]
 
 def let_others_end(trials: RemedyTrials) -> None:
     """End one of the largest holders, or else several, those first that end first."""
-    holders = [holder for holder in trials.clues.holders if _pods_of(holder[0])]
+    holders = [(job, tasks) for job, tasks, _ in trials.clues.holders if _pods_of(job)]
     for holder in holders[:MAX_HOLDERS]:
         if trials.attempt(_end_of(trials, [holder])):
             return

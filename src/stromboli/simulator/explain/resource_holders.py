@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.engine.explanation.quantities import quantities, time_text
 from stromboli.model.amounts import Amounts, shift
@@ -45,10 +45,18 @@ def expected_end(tasks: Iterable[Task], queues: dict[str, Queue]) -> float | Non
     return max(ends, default=None)
 
 
+class HoldingTasks(NamedTuple):
+    """A job with its tasks on some nodes, and what these hold."""
+
+    job: Job
+    tasks: list[Task]
+    held: Amounts
+
+
 def largest_holding_jobs(
-    session: Session, dims: Collection[int], usable: Bools, waiting: Job | None
-) -> list[tuple[Job, list[Task], Amounts]]:
-    """The jobs that hold most of some resources on some nodes, with their tasks there and what these hold."""
+    session: Session, dims: Collection[int], usable: Bools, waiting: Job
+) -> list[HoldingTasks]:
+    """The jobs other than the waiting one that hold the most of some resources on some nodes."""
     cluster = session.cluster
     sizes = {dim: max(cluster.total.get(dim, 0), 1) for dim in dims}
 
@@ -66,17 +74,21 @@ def largest_holding_jobs(
         for task in tasks:
             shift(held, task.request)
         if weight(held) > 0:
-            holding.append((job, tasks, held))
-    return sorted(holding, key=lambda entry: (-weight(entry[2]), entry[0].key))
+            holding.append(HoldingTasks(job, tasks, held))
+    return sorted(holding, key=lambda entry: (-weight(entry.held), entry.job.key))
 
 
 def resource_holders(
-    session: Session, waiting: Task, dims: Collection[int], usable: Bools
+    session: Session,
+    waiting: Task,
+    holding: Sequence[HoldingTasks],
+    dims: Collection[int],
+    usable: Bools,
 ) -> list[ResourceHolder]:
-    """The jobs that hold most of what is short where the task could run."""
+    """The jobs and pods that hold the most of what is short where the task could run."""
     cluster, answers = session.cluster, EvictionAnswers(session, waiting)
     holders = []
-    for job, tasks, held in largest_holding_jobs(session, dims, usable, waiting.job)[:MAX_HOLDERS]:
+    for job, tasks, held in holding[:MAX_HOLDERS]:
         end = expected_end(tasks, cluster.queues)
         over = end is not None and end <= session.now
         holders.append(
@@ -117,7 +129,7 @@ def _without_job(cluster: Cluster, dims: Collection[int], usable: Bools) -> list
 
 
 def holding_jobs(cluster: Cluster, tasks: Iterable[Task], most: int) -> tuple[list[HoldingJob], int]:
-    """Tasks on nodes by their jobs, the largest first, and how many jobs there are."""
+    """Tasks on nodes by job, the largest jobs first, and the number of jobs."""
     by_job: dict[str, list[Task]] = {}
     for task in tasks:
         by_job.setdefault(task.job.key if task.job else task.key, []).append(task)
