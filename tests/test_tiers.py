@@ -185,6 +185,13 @@ def test_failed_tests_are_not_repeated() -> None:
     ]
 
 
+def test_options_of_a_run_do_not_reach_pytest_in_tests(suite: Path) -> None:
+    (suite / "tests" / "test_long.py").write_text(
+        "import os\n\ndef test_a():\n    assert 'PYTEST_ADDOPTS' not in os.environ\n"
+    )
+    assert pytest_in(suite, "-n", "1", "tests/test_long.py", PYTEST_ADDOPTS="--tier=fast").returncode == 0
+
+
 def test_tests_use_no_proxy() -> None:
     environment = {"HTTPS_PROXY": "http://proxy:3128", "http_proxy": "http://proxy:3128", "PATH": "/bin"}
     remove_proxies(environment)

@@ -62,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     socket.socket.connect = _connect_locally(_connect)
     socket.socket.connect_ex = _connect_locally(_connect_ex)
     remove_proxies(os.environ)
+    os.environ.pop("PYTEST_ADDOPTS", None)  # its options are for this run, not for pytest processes that tests start
     if (
         signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ):  # as in a background job; processes that tests start inherit it
