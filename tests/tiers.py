@@ -281,11 +281,15 @@ class _Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[report.nodeid.partition("::")[0].removeprefix("tests/")] += report.duration
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):  # such as an interrupted run
+            return
         recorded = _recorded()
         known = recorded.get(self._kind, {})
         known |= {file: round(seconds, 1) for file, seconds in self._seconds.items()}
         recorded[self._kind] = {
             file: seconds for file, seconds in sorted(known.items()) if seconds >= SHORTEST
         }
-        DURATIONS.write_text(json.dumps(recorded, indent=1) + "\n")
+        new = DURATIONS.with_suffix(".new")
+        new.write_text(json.dumps(recorded, indent=1) + "\n")
+        new.replace(DURATIONS)
