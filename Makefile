@@ -30,6 +30,8 @@ $(INSTALLED): pyproject.toml requirements.lock requirements-build.lock
 $(DEV): $(INSTALLED) requirements-dev.lock
 	@echo "Adding what tests and checks need to .venv, once. This takes about a minute."
 	$(BIN)/python -m pip install $(PIP) --require-hashes -r requirements-dev.lock
+	@echo "Compiling the tests, once, so that not every process of pytest does."
+	-@$(PYTEST) --collect-only -qq >/dev/null
 	@touch $@
 
 $(MEASURE): $(DEV) requirements-measure.lock
@@ -71,7 +73,7 @@ test-kubernetes: dev  ## Run the tests against a real API server (needs Go; buil
 
 test-embedded: dev  ## Run the same tests against the embedded API server, and those with other programs (needs kubectl)
 	$(PYTEST) -n 3 -m kubernetes --server embedded -rs tests/kubernetes
-	$(PYTEST) -n 2 --tier programs -rs
+	$(PYTEST) -n 3 --tier programs -rs
 
 lint: dev  ## Check format, lint, types and import rules
 	$(BIN)/ruff format --check

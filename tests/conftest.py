@@ -6,6 +6,7 @@ from tests import tiers
 from tests.tiers import (
     pytest_collection_modifyitems,
     pytest_configure,
+    pytest_ignore_collect,
     pytest_runtest_setup,
     pytest_xdist_auto_num_workers,
     pytest_xdist_make_scheduler,
@@ -14,6 +15,7 @@ from tests.tiers import (
 __all__ = (
     "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_ignore_collect",
     "pytest_runtest_setup",
     "pytest_xdist_auto_num_workers",
     "pytest_xdist_make_scheduler",

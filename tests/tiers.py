@@ -44,6 +44,10 @@ BASIC_PROGRAMS = (
     " tee test timeout touch tr true uname uniq wc which xargs yes"
 )
 """What every machine has; tests not marked `programs` find no other program in a tier."""
+DIVISIBLE = frozenset({"tests/properties/test_missed_changes.py"})
+"""Files so long that several workers share their tests, which have no fixtures."""
+WORDS = {"rest": ("slow", "seed", "hypothesis"), "programs": ("programs",)}
+"""A test file without any of these words has no test of the tier."""
 PYTHON_COMMANDS = ("python", "python3", "stromboli")
 
 _getaddrinfo = socket.getaddrinfo
@@ -62,7 +66,9 @@ def pytest_configure(config: pytest.Config) -> None:
     socket.socket.connect = _connect_locally(_connect)
     socket.socket.connect_ex = _connect_locally(_connect_ex)
     remove_proxies(os.environ)
-    os.environ.pop("PYTEST_ADDOPTS", None)  # its options are for this run, not for pytest processes that tests start
+    os.environ.pop(
+        "PYTEST_ADDOPTS", None
+    )  # its options are for this run, not for pytest processes that tests start
     if (
         signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     ):  # as in a background job; processes that tests start inherit it
@@ -190,6 +196,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _order(items, tier, _kind_of_run(config))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files alone that cannot have a test of the tier, since to import and rewrite all files takes a while."""
+    words = WORDS.get(config.getoption("--tier"))
+    if words is None or collection_path.suffix != ".py" or not collection_path.is_file():
+        return None
+    beside = collection_path.with_name("conftest.py")  # which may mark all tests of a directory
+    texts = [file.read_text() for file in (collection_path, beside) if file.exists()]
+    return None if any(word in text for word in words for text in texts) else True
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("programs"):
         for name in mark.args:
@@ -237,17 +253,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
 
 def _group(nodeid: str, tier: str) -> str:
     file = nodeid.partition("::")[0]
+    if file in DIVISIBLE:
+        return nodeid
     return SHARED_SERVERS if tier and file.startswith(SHARED_SERVERS) else file
 
 
 def _order(items: list[pytest.Item], tier: str, kind: str) -> None:
     """Sort tests by the expected duration of their group, longest first."""
     durations = _expected_durations(kind)
-    files = {item.nodeid.partition("::")[0]: _group(item.nodeid, tier) for item in items}
     seconds: Counter[str] = Counter()
-    for file, group in files.items():
+    for group, file in {(_group(item.nodeid, tier), item.nodeid.partition("::")[0]) for item in items}:
         seconds[group] += durations.get(file.removeprefix("tests/"), 0)
-    ordered = {group: place for place, group in enumerate(sorted(seconds, key=lambda group: -seconds[group]))}
+    ordered = {
+        group: place
+        for place, group in enumerate(sorted(seconds, key=lambda group: (-seconds[group], group)))
+    }
     items.sort(key=lambda item: ordered[_group(item.nodeid, tier)])
 
 
