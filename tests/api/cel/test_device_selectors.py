@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.api.cel.device_selectors import MAX_SELECTOR, compiled_selector, device_value
 from stromboli.api.cel.expression import CelError, EvaluationError
-from stromboli.api.cel.semantic_versions import ordered_version
+from stromboli.api.cel.values import version
 from stromboli.api.types.devices import Device, DeviceAttribute, DeviceCapacity
 
 DRIVER = "dra.example.com"
@@ -77,12 +77,12 @@ def test_what_is_true_of_a_device(expression: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "problem"),
     [
-        ('device.attributes["no-such-domain"].name == 1', 'no such key: "name"'),
-        (f'{OWN}["name"].isGreaterThan(quantity("0"))', 'no such key: "name"'),
+        ('device.attributes["no-such-domain"].name == 1', "no such key: name"),
+        (f'{OWN}["name"].isGreaterThan(quantity("0"))', "no such key: name"),
         (f"{OWN}.int.exists(x, x > 0)", "no such overload|iterable|comprehension"),
         (f"{OWN}.string", "no such overload"),
-        ('semver("200K").major() == 1', "is no semantic version"),
-        (f"{OWN}.int.major() == 1", "the target is no version"),
+        ('semver("200K").major() == 1', "invalid semantic version"),
+        (f"{OWN}.int.major() == 1", "no such overload"),
     ],
 )
 def test_what_has_no_value_for_a_device(expression: str, problem: str) -> None:
@@ -96,7 +96,7 @@ def test_what_has_no_value_for_a_device(expression: str, problem: str) -> None:
         ("?!", "Syntax error"),
         ("1", "must evaluate to a bool"),
         ("device.model == 'a'", "undefined field 'model'"),
-        ("pod.name == 'a'", "undeclared reference to 'pod.name'"),
+        ("pod.name == 'a'", "undeclared reference to 'pod'"),
         ("true" + " " * MAX_SELECTOR, f"at most {MAX_SELECTOR} bytes"),
         (f"{OWN}.string.matches({OWN}.string)", "must be a literal"),
     ],
@@ -113,7 +113,7 @@ TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
     "expression",
     [
         "".join(f"{TEN}.all(x{level}, " for level in range(7)) + "true" + ")" * 7,
-        f"{OWN}.string.split('').map(a, {OWN}.string.split('').map(b, {OWN}.string.split(''))).size() > 0",
+        "".join(f"{OWN}.string.split('').map(x{level}, " for level in range(5)) + "1" + ")" * 5 + ".size() > 0",
         "".join(f"cel.bind(a{level + 1}, a{level} + a{level}, " for level in range(40)).join(
             ["cel.bind(a0, 'aaaaaaaaaa', ", "a40.size() > 0)"]
         )
@@ -155,9 +155,9 @@ VERSIONS = (
 
 
 def test_versions_order_as_semver_says() -> None:
-    texts = [ordered_version(text) for text in VERSIONS.split()]
-    assert texts == sorted(texts)
-    assert len(set(texts)) == len(texts)
+    versions = [version(text) for text in VERSIONS.split()]
+    assert versions == sorted(versions)
+    assert len(set(versions)) == len(versions)
 
 
 @pytest.mark.parametrize(
@@ -165,4 +165,4 @@ def test_versions_order_as_semver_says() -> None:
 )
 def test_what_is_no_version(text: str) -> None:
     with pytest.raises(ValueError, match=r"semantic version|64 bits"):
-        ordered_version(text)
+        version(text)

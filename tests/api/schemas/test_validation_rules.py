@@ -299,8 +299,8 @@ def test_what_an_update_leaves_as_it_was_is_no_problem() -> None:
     ("rule", "spec"),
     [
         ("self.l.all(a, self.l.all(b, self.l.all(c, true)))", {"l": list(range(1000))}),
-        ("self.l.map(x, self.l).size() > 0", {"l": list(range(5000))}),
-        ("self.l.map(x, x).size() > 0", {"l": list(range(9000))}),
+        ("self.l.map(x, self.l + self.l).size() > 0", {"l": list(range(5000))}),
+        ("self.l.all(x, self.l.map(y, y).size() > 0)", {"l": list(range(9000))}),
         ("self.l.all(x, self.b.contains('b') || true)", {"l": list(range(5000)), "b": "a" * 100_000}),
         ("self.l.all(x, self.b.split('').size() > 0)", {"l": list(range(5000)), "b": "a" * 10_000}),
         ("self.b.replace('a', self.b).replace('a', self.b) != ''", {"b": "a" * 1000}),
@@ -320,7 +320,7 @@ def test_a_rule_never_takes_long(rule: str, spec: dict[str, Any]) -> None:
     started = time.process_time()
     (problem,) = problems(schema, spec)
     assert time.process_time() - started < 2
-    assert "running out of cost budget" in problem or "more than 10000 iterations" in problem
+    assert "running out of cost budget" in problem
 
 
 def test_the_rules_of_an_object_share_a_budget() -> None:
@@ -334,10 +334,8 @@ def test_the_rules_of_an_object_share_a_budget() -> None:
     assert "running out of cost budget, no further validation rules will be run" in problem
 
 
-@pytest.mark.parametrize("value", ["a\0b", "\0"])
-def test_a_text_that_the_library_would_cut_is_refused(value: str) -> None:
-    (problem,) = problems(with_rules("self.b != 'a'"), {"b": value})
-    assert "a text with a NUL character cannot be evaluated" in problem
+def test_a_text_with_a_nul_is_a_text() -> None:
+    assert problems(with_rules("self.b == 'a\\x00b' && self.b.size() == 3"), {"b": "a\0b"}) == []
 
 
 @given(st.text(alphabet="self.a()[]!&|?:<>='\" 0123hasinl,-", max_size=40))

@@ -118,7 +118,7 @@ def test_a_shortage_counts_the_devices_by_reason() -> None:
     [
         (make_claim(request(device_class="none")), "request r: device class none does not exist"),
         (make_claim({"name": "r"}), "request r: unknown request type"),
-        (make_claim(request("r", f"{MODEL} == 1")), 'CEL runtime error: no such key: "model"'),
+        (make_claim(request("r", f"{MODEL} == 1")), "CEL runtime error: no such key: model"),
         (make_claim(request("r", "1 +")), "CEL compile error: Syntax error"),
         (make_claim(request(count=33)), "number of requested devices 33 exceeds the claim limit of 32"),
         (make_claim(request(), constraints=[{}]), "constraint #0: empty constraint"),

@@ -1,20 +1,19 @@
 """Selectors of devices: expressions over `device`, as DeviceClasses and ResourceClaims have them (spec 04 2.12).
 
-`device.attributes` and `device.capacity` are maps by domain, and a domain that a device has nothing of is an empty map,
-so that `"model" in device.attributes["example.com"]` is false and not an error.
+`device.attributes` and `device.capacity` are maps by domain. A domain of which a device has nothing reads as an empty
+map, so that `"model" in device.attributes["example.com"]` is false and not an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
 from stromboli.api.cel.expression import CelError, CostBudget, Environment, EvaluationError, Expression
-from stromboli.api.cel.extension_functions import ordered_quantity
-from stromboli.api.cel.semantic_versions import ordered_version
-from stromboli.api.cel.syntax_tree import CALL, COMPREHENSION, CONSTANT, IDENTIFIER, SELECT, STRUCT, Node
+from stromboli.api.cel.functions import quantity
+from stromboli.api.cel.syntax import BIND, CALL, CONSTANT, IDENTIFIER, SELECT, Node
+from stromboli.api.cel.values import Version, version
 from stromboli.api.types.devices import Device, DeviceAttribute
 
 DEVICE = "device"
@@ -52,10 +51,17 @@ def compiled_selector(text: str) -> DeviceSelection:
 
 @cache
 def _environment() -> Environment:
-    return Environment([DEVICE], MAX_SELECTOR, _with_empty_domains)
+    return Environment([DEVICE], MAX_SELECTOR)
 
 
 # -- values
+
+
+class _Domains(dict[str, dict[str, Any]]):
+    """Attributes or capacities by domain."""
+
+    def __missing__(self, domain: str) -> dict[str, Any]:
+        return {}
 
 
 def device_value(driver: str, device: Device) -> dict[str, Any]:
@@ -63,8 +69,8 @@ def device_value(driver: str, device: Device) -> dict[str, Any]:
     value: dict[str, Any] = {
         "driver": driver,
         "allowMultipleAllocations": device.allow_multiple_allocations,
-        "attributes": {},
-        "capacity": {},
+        "attributes": _Domains(),
+        "capacity": _Domains(),
     }
     for name, attribute in device.attributes.items():
         domain, id = split_name(name, driver)
@@ -72,7 +78,7 @@ def device_value(driver: str, device: Device) -> dict[str, Any]:
     for name, capacity in device.capacity.items():
         domain, id = split_name(name, driver)
         try:
-            value["capacity"].setdefault(domain, {})[id] = ordered_quantity(capacity.value)
+            value["capacity"].setdefault(domain, {})[id] = quantity(capacity.value)
         except ValueError as error:
             raise EvaluationError(f"capacity {name[:100]}: {error}") from None
     return value
@@ -98,46 +104,22 @@ def _attribute(name: str, attribute: DeviceAttribute) -> Any:
     raise EvaluationError(f"attribute {name[:100]}: unsupported attribute value")
 
 
-def _version(name: str, text: str) -> str:
+def _version(name: str, text: str) -> Version:
     try:
-        return ordered_version(text)
+        return version(text)
     except ValueError as error:
         raise EvaluationError(f"attribute {name[:100]}: {error}") from None
 
 
-# -- trees
+# -- what an expression reads
 
 
-def _with_empty_domains(node: Node, names: frozenset[str] = frozenset()) -> Node:
-    """The tree with an empty map for domains that a device has not; `names` are bound to one of the two maps."""
-    children = node.children
-    if node.kind == COMPREHENSION and len(children) == 5 and _is_map(children[1], names):
-        bound = names | {node.accumulator}
-        rest = tuple(_with_empty_domains(child, names) for child in children[:-1])
-        return replace(node, children=(*rest, _with_empty_domains(children[-1], bound)))
-    node = replace(node, children=tuple(_with_empty_domains(child, names) for child in children))
-    key = _domain_key(node, names)
-    if key is None:
-        return node
-    found = Node(CALL, "_[?_]", (node.children[0], key))
-    return Node(CALL, "orValue", (found, Node(STRUCT)), is_method=True)
-
-
-def _is_map(node: Node, names: frozenset[str]) -> bool:
+def _is_map(node: Node, names: frozenset[str] = frozenset()) -> bool:
     """Whether a node is `device.attributes` or `device.capacity`, or a name that is bound to it."""
     if node.kind == IDENTIFIER:
         return node.name in names
     is_field = node.kind == SELECT and node.name in _MAPS and not node.is_test
     return is_field and node.children[0].kind == IDENTIFIER and node.children[0].name == DEVICE
-
-
-def _domain_key(node: Node, names: frozenset[str]) -> Node | None:
-    """The domain that a node looks up in one of the two maps, as `[domain]` or `.domain`."""
-    if node.kind == CALL and node.name == "_[_]" and _is_map(node.children[0], names):
-        return node.children[1]
-    if node.kind == SELECT and not node.is_test and _is_map(node.children[0], names):
-        return Node(CONSTANT, value=node.name)
-    return None
 
 
 def _reads(tree: Node, bound: Mapping[str, tuple[str, str]] | None = None) -> frozenset[Read] | None:
@@ -151,12 +133,9 @@ def _reads(tree: Node, bound: Mapping[str, tuple[str, str]] | None = None) -> fr
         return frozenset({read})
     if _is_map(tree, frozenset(bound)):
         return None
-    children, names = list(tree.children), bound
-    if tree.kind == COMPREHENSION and (domain := _domain(children[1], bound)) is not None:
-        names, children = (
-            {**bound, tree.accumulator: domain},
-            children[4:],
-        )  # the loop of a bind has no rounds
+    children, names = tree.children, bound
+    if tree.kind == BIND and (domain := _domain(children[0], bound)) is not None:
+        names, children = {**bound, tree.name: domain}, children[1:]
     reads: set[Read] = set()
     for child in children:
         inner = _reads(child, names)
@@ -168,26 +147,32 @@ def _reads(tree: Node, bound: Mapping[str, tuple[str, str]] | None = None) -> fr
 
 def _read(node: Node, bound: Mapping[str, tuple[str, str]]) -> Read | None:
     """`device.attributes["domain"].name`, or a test whether there is such a name."""
-    if node.kind == SELECT:
-        target, name = node.children[0], Node(CONSTANT, value=node.name)
-    elif node.kind == CALL and node.name == "_[_]":
-        target, name = node.children
-    elif node.kind == CALL and node.name == "@in":
+    if node.kind == CALL and node.name == "@in":
         name, target = node.children
     else:
-        return None
+        item = _item(node)
+        if item is None:
+            return None
+        target, name = item
     domain = _domain(target, bound)
     is_constant = name.kind == CONSTANT and isinstance(name.value, str)
     return (*domain, name.value) if domain is not None and is_constant else None
 
 
 def _domain(node: Node, bound: Mapping[str, tuple[str, str]]) -> tuple[str, str] | None:
-    """The map of a domain that is written out, after domains have their empty maps."""
+    """The map of a domain that is written out."""
     if node.kind == IDENTIFIER:
         return bound.get(node.name)
-    if node.kind != CALL or node.name != "orValue" or node.children[0].name != "_[?_]":
+    item = _item(node)
+    if item is None or node.is_test or not _is_map(item[0]) or not isinstance(item[1].value, str):
         return None
-    target, domain = node.children[0].children
-    if not _is_map(target, frozenset()) or not isinstance(domain.value, str):
-        return None
-    return target.name, domain.value
+    return item[0].name, item[1].value
+
+
+def _item(node: Node) -> tuple[Node, Node] | None:
+    """The target and the key of `target.key`, `has(target.key)` and `target[key]`."""
+    if node.kind == SELECT:
+        return node.children[0], Node(CONSTANT, value=node.name)
+    if node.kind == CALL and node.name == "_[_]":
+        return node.children[0], node.children[1]
+    return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from stromboli.api.cel.expression import CelError, Expression
-from stromboli.api.cel.syntax_tree import CALL, COMPREHENSION, IDENTIFIER, SELECT, Node
+from stromboli.api.cel.syntax import BIND, CALL, IDENTIFIER, MACRO, SELECT, Node
 from stromboli.api.patterns import PatternError, PatternSet
 from stromboli.api.schemas.rule_values import identifiers, is_visible
 from stromboli.api.schemas.schema import Rule, Schema
@@ -118,16 +118,12 @@ def _expression_problems(
 ) -> Iterator[Problem]:
     try:
         expression = _checked(rule.rule, "bool", schema, patterns)
-        if rule.optional_old_self:
-            compiled(rule.rule, optional_old=True)
     except CelError as error:
         yield _uncompiled(f"{path}.rule", rule.rule, error)
         return
     try:
         if rule.message_expression:
             _checked(rule.message_expression, "string", schema, patterns)
-            if rule.optional_old_self:
-                compiled(rule.message_expression, "string", optional_old=True)
     except CelError as error:
         yield _uncompiled(f"{path}.messageExpression", rule.message_expression, error)
     yield from _old_problems(rule, expression, path, uncorrelatable)
@@ -168,8 +164,11 @@ def _schema_of(node: Node, scope: dict[str, Schema | None]) -> Schema | None:
     """The schema of what a node evaluates to, as far as it is known."""
     if node.kind == IDENTIFIER:
         return scope.get(node.name)
-    if node.kind == COMPREHENSION:
-        return _comprehension(node, scope)
+    if node.kind == MACRO:
+        return _macro(node, scope)
+    if node.kind == BIND:
+        value, body = node.children
+        return _schema_of(body, {**scope, node.name: _schema_of(value, scope)})
     schemas = [_schema_of(child, scope) for child in node.children]
     if node.kind == SELECT:
         return _field(schemas[0], node.name)
@@ -177,23 +176,23 @@ def _schema_of(node: Node, scope: dict[str, Schema | None]) -> Schema | None:
         return _field(schemas[0], str(node.children[1].value))
     if node.kind == CALL and node.name in ("_[_]", "_[?_]"):
         return _element(schemas[0])
-    if node.kind == CALL and node.name in ("value", "orValue", "filter"):
+    if node.kind == CALL and node.name in ("value", "orValue"):
         return schemas[0]
     return None
 
 
-def _comprehension(node: Node, scope: dict[str, Schema | None]) -> Schema | None:
-    values, first, *others, result = node.children
-    of_values = _schema_of(values, scope)
-    of_first = _schema_of(first, scope)
-    is_list = of_values is not None and of_values.type == "array"
-    inner = {**scope, node.name: _element(of_values) if is_list and not node.second_variable else None}
-    if node.second_variable:
-        inner[node.second_variable] = _element(of_values)
-    inner[node.accumulator] = of_first
-    for other in others:
-        _schema_of(other, inner)
-    return _schema_of(result, {**scope, node.accumulator: of_first})
+def _macro(node: Node, scope: dict[str, Schema | None]) -> Schema | None:
+    """The variables of a macro are the elements of a list, or keys and values."""
+    target, *bodies = node.children
+    schema = _schema_of(target, scope)
+    is_list = schema is not None and schema.type == "array"
+    if len(node.variables) == 2:
+        inner = {node.variables[0]: None, node.variables[1]: _element(schema)}
+    else:
+        inner = {node.variables[0]: _element(schema) if is_list else None}
+    for body in bodies:
+        _schema_of(body, {**scope, **inner})
+    return schema if node.name in ("filter", "sortBy") and is_list else None
 
 
 def _field(schema: Schema | None, name: str) -> Schema | None:

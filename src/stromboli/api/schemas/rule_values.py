@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from stromboli.api.cel.expression import Paths
-from stromboli.api.cel.time_values import Duration, Timestamp
+from stromboli.api.cel.values import Duration, Timestamp
 from stromboli.api.go_scalars import duration
 from stromboli.api.schemas.schema import Schema
 
@@ -113,12 +113,12 @@ def _text(text: str, format: str) -> Any:
     try:
         match format:
             case "byte":
-                return bytearray(base64.b64decode(text, validate=True))
+                return base64.b64decode(text, validate=True)
             case "date-time" | "datetime":
                 moment = datetime.fromisoformat(_without_fraction(text)).astimezone(UTC)
-                return Timestamp(moment, _nanoseconds(text))
+                return Timestamp.at(moment, _nanoseconds(text))
             case "date":
-                return Timestamp(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC), 0)
+                return Timestamp.at(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC))
             case "duration":
                 seconds = duration(text)
                 if seconds is None or abs(seconds) * 10**9 >= 2**63:

@@ -20,8 +20,10 @@ from stromboli.api.cel.expression import (
     CostExceeded,
     EvaluationError,
     Expression,
+    ExpressionCache,
+    Paths,
 )
-from stromboli.api.cel.expression_cache import ExpressionCache
+from stromboli.api.cel.values import ABSENT, Optional
 from stromboli.api.schemas.rule_values import UnreadableValue, rule_value
 from stromboli.api.schemas.schema import Rule, Schema
 from stromboli.api.schemas.schema_problems import (
@@ -43,22 +45,16 @@ REASONS = {
     "FieldValueRequired": (REQUIRED, "Required value"),
     "FieldValueDuplicate": (DUPLICATE, "Duplicate value"),
 }
-_OPTIONAL_OLD = "cel.bind(oldSelf, has_old_value ? optional.of(old_value) : optional.none(), (\n{}\n))"
 
 
-_VARIABLES = ("self", "oldSelf")
-_OPTIONAL_VARIABLES = ("old_value", "has_old_value")
+@lru_cache(1)
+def _cache() -> ExpressionCache:
+    return ExpressionCache(("self", "oldSelf"))
 
 
-@lru_cache(2)
-def _cache(optional_old: bool) -> ExpressionCache:
-    return ExpressionCache((*_VARIABLES, *_OPTIONAL_VARIABLES) if optional_old else _VARIABLES)
-
-
-def compiled(text: str, result: str = "bool", optional_old: bool = False) -> Expression:
-    """An expression of a rule; with `optional_old`, its `oldSelf` is an optional value."""
-    expression = _cache(False).compiled(text, result)
-    return _cache(True).compiled(_OPTIONAL_OLD.format(text), result) if optional_old else expression
+def compiled(text: str, result: str = "bool") -> Expression:
+    """An expression of a rule."""
+    return _cache().compiled(text, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +109,20 @@ class _Subject(NamedTuple):
     old: Any
     is_root: bool
 
-    def variables(self, expression: Expression) -> dict[str, Any]:
-        """The variables of an expression, with what it reads of them."""
-        values: dict[str, Any] = {"has_old_value": self.old is not None, "old_value": None}
-        for name in ("self", "oldSelf", "old_value"):
-            value = self.value if name == "self" else self.old
-            if name not in expression.paths or value is None:
-                continue
-            if name != "self":
-                value = _in_order(value, self.value, self.schema)
-            values[name] = rule_value(value, self.schema, expression.paths[name], self.is_root)
+    def variables(self, expression: Expression, optional_old: bool) -> dict[str, Any]:
+        """The variables of an expression, with what it reads of them; with `optional_old`, `oldSelf` is optional."""
+        values: dict[str, Any] = {}
+        if "self" in expression.paths:
+            values["self"] = self._read(self.value, expression.paths["self"])
+        if "oldSelf" in expression.paths and self.old is not None:
+            old = _in_order(self.old, self.value, self.schema)
+            values["oldSelf"] = self._read(old, expression.paths["oldSelf"])
+        if optional_old:
+            values["oldSelf"] = Optional(True, values["oldSelf"]) if "oldSelf" in values else ABSENT
         return values
+
+    def _read(self, value: Any, paths: Paths) -> Any:
+        return rule_value(value, self.schema, paths, self.is_root)
 
 
 class _Correlated:
@@ -188,14 +187,15 @@ class _Evaluation:
         """What is wrong, if anything, and whether it is so for a value that did not change, too."""
         schema = subject.schema
         try:
-            expression = compiled(rule.rule, optional_old=bool(rule.optional_old_self))
+            expression = compiled(rule.rule)
         except CelError as error:
             return _failed(schema, path, f"rule compile error: {error}"), True
         is_transition = expression.uses("oldSelf")
         if is_transition and subject.old is None and not rule.optional_old_self:
             return None, True
         try:
-            if expression.evaluate(subject.variables(expression), self._budget):
+            variables = subject.variables(expression, bool(rule.optional_old_self))
+            if expression.evaluate(variables, self._budget):
                 return None, is_transition
         except CostExceeded as error:
             self._is_over = True
@@ -221,8 +221,9 @@ class _Evaluation:
         if not rule.message_expression:
             return ""
         try:
-            expression = compiled(rule.message_expression, "string", bool(rule.optional_old_self))
-            message = str(expression.evaluate(subject.variables(expression), self._budget)).strip()
+            expression = compiled(rule.message_expression, "string")
+            variables = subject.variables(expression, bool(rule.optional_old_self))
+            message = str(expression.evaluate(variables, self._budget)).strip()
         except (CelError, EvaluationError, UnreadableValue):
             return ""
         return "" if "\n" in message or len(message.encode()) > MAX_MESSAGE else message

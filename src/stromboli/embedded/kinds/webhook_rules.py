@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from stromboli.api.cel.expression import CelError, Expression
-from stromboli.api.cel.expression_cache import ExpressionCache
+from stromboli.api.cel.expression import CelError, Expression, ExpressionCache
 from stromboli.api.name_rules import qualified_name_errors
 from stromboli.api.schemas.schema_problems import TOO_MANY, Problem, duplicate, invalid, required
 from stromboli.embedded.kinds.kind import Content
