@@ -17,7 +17,6 @@ OWN = {
     *(script.stem for script in ROOT.glob("docs/*.py")),
 }
 DISTRIBUTIONS = {
-    "cel_expr_python": "cel-expr-python",
     "re2": "google-re2",
     "xdist": "pytest-xdist",
     "yaml": "PyYAML",

@@ -30,8 +30,8 @@ HEAVY = {
     "stromboli.engine",
     "stromboli.policy",
 }
-ON_DEMAND = {"cel_expr_python", "re2"}
-"""Only patterns and expressions that users write need them."""
+ON_DEMAND = {"re2"}
+"""Only patterns that users write need it."""
 LIBRARIES = """
 import json, sys, time
 import msgspec, numpy, typer, yaml

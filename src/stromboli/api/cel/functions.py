@@ -81,7 +81,6 @@ MISSING = {
     "authorization": "authorizer",
     "URL": "url isURL",
     "regex": "findAll",
-    "list": "lists.range",
     "format": "format.named",
 }
 """Functions that Kubernetes has and this evaluator has not, by the library that they are of."""
@@ -609,6 +608,7 @@ _PLAIN: tuple[tuple[Any, ...], ...] = (
     (".reverse(list) list", lambda values: values[::-1], _per_element),
     (".first(list) optional", lambda values: Optional(True, values[0]) if values else ABSENT),
     (".last(list) optional", lambda values: Optional(True, values[-1]) if values else ABSENT),
+    ("lists.range(int) list", lambda end: list(range(end)), lambda end: _PER_ELEMENT * max(end, 0)),
     # optional values
     ("optional.of(dyn) optional", lambda value: Optional(True, value)),
     ("optional.none() optional", lambda: ABSENT),
