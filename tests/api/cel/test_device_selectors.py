@@ -113,7 +113,10 @@ TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
     "expression",
     [
         "".join(f"{TEN}.all(x{level}, " for level in range(7)) + "true" + ")" * 7,
-        "".join(f"{OWN}.string.split('').map(x{level}, " for level in range(5)) + "1" + ")" * 5 + ".size() > 0",
+        "".join(f"{OWN}.string.split('').map(x{level}, " for level in range(5))
+        + "1"
+        + ")" * 5
+        + ".size() > 0",
         "".join(f"cel.bind(a{level + 1}, a{level} + a{level}, " for level in range(40)).join(
             ["cel.bind(a0, 'aaaaaaaaaa', ", "a40.size() > 0)"]
         )
