@@ -96,18 +96,15 @@ _TOPOLOGY_JOBS = """\
 """
 
 
-def _gentle(action: str) -> str:
-    return _GENTLE.format(action=action) + (_BETWEEN_QUEUES if action == "reclaim" else "")
+_EVICTING = {"reclaim": _BETWEEN_QUEUES, "preempt": "", "gangpreempt": _TOPOLOGY_JOBS}
+"""What each evicting action of a preset has in addition."""
 
 
 def _preset(*actions: str, plugins: str = "") -> str:
+    evicting = [action for action in actions if action in _EVICTING]
     text = CHART.format(actions=", ".join(actions)) + plugins + TOPOLOGY
-    evicting = [action for action in actions if action in ("reclaim", "preempt", "gangpreempt")]
-    if evicting:
-        text += _ALL_HYPER_NODES + _ADMITTED + _URGENT + "".join(map(_gentle, evicting))
-    else:
-        text += _ADMITTED
-    return text + _TOPOLOGY_JOBS if "gangpreempt" in actions else text
+    text += _ALL_HYPER_NODES + _ADMITTED + _URGENT if evicting else _ADMITTED
+    return text + "".join(_GENTLE.format(action=action) + _EVICTING[action] for action in evicting)
 
 
 PRESETS: dict[str, str] = {
