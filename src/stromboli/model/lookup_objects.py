@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from stromboli.api.types.config_map import ConfigMap
 from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -27,6 +27,8 @@ from stromboli.api.types.storage import (
 )
 from stromboli.api.types.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from stromboli.model.feed import Feed
+
+_NO_TABLES = ("controllers", "feed")
 
 
 @dataclass(slots=True)
@@ -113,24 +115,6 @@ class LookupObjects:
 
 
 TABLES: dict[type[Object], str] = {
-    Namespace: "namespaces",
-    PriorityClass: "priority_classes",
-    ResourceQuota: "quotas",
-    PodDisruptionBudget: "budgets",
-    HyperNode: "hyper_nodes",
-    NodeShard: "node_shards",
-    Numatopology: "numa_topologies",
-    PersistentVolume: "volumes",
-    PersistentVolumeClaim: "claims",
-    StorageClass: "storage_classes",
-    CSINode: "storage_nodes",
-    DeviceClass: "device_classes",
-    ResourceSlice: "resource_slices",
-    ResourceClaim: "resource_claims",
-    ResourceClaimTemplate: "resource_claim_templates",
-    CSIDriver: "drivers",
-    CSIStorageCapacity: "storage_capacities",
-    VolumeAttachment: "attachments",
-    ConfigMap: "config_maps",
-    Service: "services",
+    get_args(hint)[1]: name for name, hint in get_type_hints(LookupObjects).items() if name not in _NO_TABLES
 }
+"""The field for the objects of each kind, by the types of the fields."""
