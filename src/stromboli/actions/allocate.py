@@ -61,9 +61,9 @@ def _take_turn(
             turns.push(job, pending)
         if job.allocated_count:
             return
-    if may_start and _found_no_room(session, job):
+    if may_start and _found_no_capacity(session, job):
         _allocate_where_reserved(session, job)
-    if _found_no_room(session, job):
+    if _found_no_capacity(session, job):
         session.rules.no_room(job, partial(_attempt, session, reserving, job))
 
 
@@ -106,7 +106,7 @@ def _allocate_where_reserved(session: Session, job: Job) -> None:
             trial.commit()
 
 
-def _found_no_room(session: Session, job: Job) -> bool:
+def _found_no_capacity(session: Session, job: Job) -> bool:
     """Whether a job that had its turn has not started, nor is any of its tasks pipelined."""
     if job.counts[Status.PIPELINED] or job.counts[Status.ALLOCATED]:
         return False

@@ -27,7 +27,7 @@ class Grant(Struct, frozen=True, tag=True, tag_field="grant", rename="camel", om
 
     @property
     def annotations(self) -> Mapping[str, str] | tuple[tuple[str, str], ...]:
-        """What the pod is told with its binding: keys that are added to its annotations."""
+        """The annotations that the pod gets with its bind."""
         return ()
 
 

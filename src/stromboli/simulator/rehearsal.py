@@ -13,7 +13,7 @@ from stromboli.api.object_checks import check_object
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, Decision, Evict, QueueAnnotation, ReleaseClaim
-from stromboli.engine.waiting.fixed_point import WORDS
+from stromboli.engine.waiting.fixed_point import REPORTS
 from stromboli.model.cards.pod_cards import CardGrant
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
@@ -45,7 +45,7 @@ class Rehearsal:
         """Everything decided so far comes true."""
         decided, self._decided = self._decided, []
         for decision in decided:
-            if not isinstance(decision, WORDS):
+            if not isinstance(decision, REPORTS):
                 self._carry_out(decision)
 
     def _carry_out(self, decision: Decision) -> None:

@@ -36,7 +36,7 @@ class VictimCandidates:
     statuses: tuple[Status, ...]
     may_take_from: Callable[[Task, Job], bool]
     may_take_from_queue: Callable[[Task, Queue | None], bool | None] = field(default=lambda task, queue: None)
-    """Whether a task may take from every job of a queue, or from none; None: `may_take_from` tells for each."""
+    """Whether a task may take from every job of a queue, or from none; None: `may_take_from` decides for each job."""
     accepts: Callable[[Task, Task], bool] = field(default=lambda task, victim: victim.preemptable)
     required: bool = False
     """Whether nodes without any candidate are passed over even if the task fits there."""

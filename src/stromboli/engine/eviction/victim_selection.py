@@ -464,7 +464,7 @@ class VictimSelection:
         return choice._replace(victims=[victim for victim in candidates if victim in chosen])
 
     def _holders_first(self, task: Task, node: Node, candidates: list[Task]) -> list[Task]:
-        """Where a task is short of devices or the like, those first who hold any: others cannot help by themselves."""
+        """Where a task is short of devices or the like, first those that hold any: others cannot help by themselves."""
         ledgers = self.session.cluster.ledgers_of
         needed = set(map(id, ledgers(task.shape)))
         if not needed or not self.session.evaluation(task).is_filtered(node.row):

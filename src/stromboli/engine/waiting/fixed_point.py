@@ -1,8 +1,8 @@
 """A cycle that changed nothing, on a cluster to which nothing happened since, would change nothing again.
 
-A cycle is a function of the cluster, of the time and of what plugins ask outside. So the cycle after one that neither
-moved nor admitted anybody need not run if no object changed, the moments that plugins and actions wait for have not
-come, and nobody read the time itself, a service, or a node function that reads `clock` or `external`.
+A cycle is a function of the cluster, of the time and of what plugins ask outside. So after a cycle that neither moved a
+task nor admitted a job, the next one need not run if no object changed, the moments that plugins and actions wait for
+have not come, and no plugin read the time itself, a service, or a node function that reads `clock` or `external`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.cluster import Cluster
 
-WORDS = (PodCondition, PodGroupStatus, GroupCondition, NativeGroupCondition, QueueStatus, Event)
-"""Decisions that only tell: no rule reads what they write."""
+REPORTS = (PodCondition, PodGroupStatus, GroupCondition, NativeGroupCondition, QueueStatus, Event)
+"""Decisions that only report: no rule reads what they write."""
 
 
 class LastCycle(NamedTuple):
@@ -46,12 +46,12 @@ class FixedPoint:
         self._last = None
 
     def note(self, session: Session, changed: bool) -> None:
-        """A cycle has come to its end; `changed` if it decided more than what is told."""
+        """A cycle has come to its end; `changed` if it decided more than reports."""
         self._last = None
         cluster, reads = session.cluster, session.reads
         if changed or reads.any or session.failures or session.reports.failed:
             return
-        if all(isinstance(decision, WORDS) for decision in session.journal.decisions):
+        if all(isinstance(decision, REPORTS) for decision in session.journal.decisions):
             until = min(reads.until, cluster.reservations.next_moment)
             self._last = LastCycle(reads.time, cluster.feed.generation, until)
 

@@ -56,7 +56,7 @@ _MANY = 2**20
 
 
 class DeviceLedger(Ledger):
-    """Claims, who uses them, and the devices in use."""
+    """Claims with their users, and the devices in use."""
 
     kinds = (ResourceSlice, ResourceClaim, DeviceClass)
 

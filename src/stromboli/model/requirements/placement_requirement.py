@@ -142,7 +142,7 @@ VOLUME_LIMITS = PlacementRequirement(
     False,
     "Pod: `spec.volumes` of `csi`, `awsElasticBlockStore`, `azureDisk`, `cinder`, `gcePersistentDisk`, `iscsi`, "
     "`portworxVolume`, `rbd`, `vsphereVolume`",
-    "no plugin in the policy counts the volumes of a node, or knows who else uses one",
+    "no plugin in the policy counts the volumes of a node, or knows which other pods use one",
     "add predicates to the policy",
     "predicates",
 )

@@ -147,11 +147,11 @@ class ClassCapacity:
         passing = np.zeros(self._count, dtype=bool)
         if len(self._pair_row):
             rows, reports = self._pair_row, self._pair_report
-            room = (total[rows] == 0) | (self._free[reports] >= total[rows])
-            passing[rows[room & (self._largest[reports] >= largest[rows])]] = True
+            enough = (total[rows] == 0) | (self._free[reports] >= total[rows])
+            passing[rows[enough & (self._largest[reports] >= largest[rows])]] = True
         for number, matching in self._wide:
-            room = (total == 0) | (self._free[number] >= total)
-            passing |= matching & room & (self._largest[number] >= largest)
+            enough = (total == 0) | (self._free[number] >= total)
+            passing |= matching & enough & (self._largest[number] >= largest)
         return passing
 
     def enough_on(self, row: int, largest: int, total: int) -> bool:

@@ -69,7 +69,7 @@ def _attachments(ledger: VolumeLedger, task: Task) -> tuple[AttachmentDemand, ..
     handles: dict[tuple[str, bool], list[str]] = {}
     fresh: dict[tuple[str, bool], int] = {}
     for volume in dict.fromkeys(ledger.attachable(task)):
-        key = (volume.driver, ledger.takes_room(volume))
+        key = (volume.driver, ledger.is_node_resource(volume))
         in_use = handles.setdefault(key, [])
         if ledger.attachments.is_in_use(volume):
             in_use.append(volume.handle)

@@ -254,9 +254,9 @@ class VolumeLedger(Ledger):
 
     def attaches(self, task: Task) -> bool:
         """Whether a volume of a task is a resource of its node."""
-        return any(map(self.takes_room, self.attachable(task)))
+        return any(map(self.is_node_resource, self.attachable(task)))
 
-    def takes_room(self, volume: Attachable) -> bool:
+    def is_node_resource(self, volume: Attachable) -> bool:
         """Whether a volume is a resource of its node (spec 05 3.5); a name with a slash is that of no CSI driver."""
         driver = volume.driver
         return not volume.in_tree and "/" not in driver and driver not in self.ignored_provisioners

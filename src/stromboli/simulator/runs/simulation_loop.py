@@ -10,7 +10,7 @@ from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind
 from stromboli.engine.queue_limits import deserved_share, own_limits
 from stromboli.engine.session import Session
-from stromboli.engine.waiting.fixed_point import WORDS
+from stromboli.engine.waiting.fixed_point import REPORTS
 from stromboli.engine.waiting.room_waits import Waits
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import Scheduler
@@ -162,7 +162,7 @@ class SimulationLoop:
 
     def _may_go_on(self, outcome: Outcome) -> bool:
         """Whether another cycle at this moment could decide anything: not if pods were but bound and nobody waits."""
-        deeds = [decision for decision in outcome.decisions if not isinstance(decision, WORDS)]
+        deeds = [decision for decision in outcome.decisions if not isinstance(decision, REPORTS)]
         if deeds:
             self._end = self.world.time
         cluster = self.world.cluster
