@@ -204,7 +204,7 @@ class _Probe:
         refused = session.refused(task)
         yield f"refused {task.key}", refused.text if refused is not None else ""
         evaluation = session.evaluation(task)
-        own = self.cluster.reservations.own_room(task)
+        own = self.cluster.reservations.own_reservation(task)
         for now in (True, False):
             scores = evaluation.group(task, now, None, own)
             yield (

@@ -29,7 +29,7 @@ from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.placement.node_functions import Check, Nodes
 from stromboli.engine.plugin import Invalid, Plugin
-from stromboli.engine.waiting.room_waits import RoomWaits
+from stromboli.engine.waiting.capacity_waits import CapacityWaits
 from stromboli.model.job import Job
 from stromboli.model.task import Task
 from stromboli.policy.presets import PRESETS
@@ -223,7 +223,7 @@ def acts(world: LivingWorld, outcome: Outcome) -> object:
 def forgotten(world: LivingWorld) -> list[Job]:
     """The jobs with work to do, or to be reported, that the next cycle neither passes over knowingly nor looks at."""
     waits, cluster = world.engine._waits, world.intake.cluster
-    if not isinstance(waits, RoomWaits) or waits._others is None:
+    if not isinstance(waits, CapacityWaits) or waits._others is None:
         return []  # all are looked at
     looked_at = {**waits._others, **cluster.dirty.jobs}
     jobs = {**cluster.backlog, **cluster.unsettled}

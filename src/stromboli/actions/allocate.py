@@ -18,8 +18,8 @@ from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
 from stromboli.engine.topology.gradient_search import GradientSearch
 from stromboli.engine.topology.task_places import place_nominated, place_tasks
+from stromboli.engine.waiting.capacity_waits import Turns
 from stromboli.engine.waiting.ordered_waits import lacks_pods
-from stromboli.engine.waiting.room_waits import Turns
 from stromboli.model.job import Job, SubJob
 from stromboli.model.status import Status
 from stromboli.model.task import Task

@@ -24,9 +24,9 @@ from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
 from stromboli.engine.topology.allocated_domains import AllocatedDomains
 from stromboli.engine.topology.left_out_hyper_nodes import hyper_node_events
+from stromboli.engine.waiting.capacity_waits import CapacityWaits, Waits
 from stromboli.engine.waiting.fixed_point import FixedPoint
 from stromboli.engine.waiting.ordered_waits import waits_under
-from stromboli.engine.waiting.room_waits import RoomWaits, Waits
 from stromboli.model.cluster import Cluster
 from stromboli.model.feed import Dirty
 from stromboli.model.job import Job
@@ -132,7 +132,7 @@ class Engine:
         self._reports = reports
         self._skips = skips
         self._fixed_point = FixedPoint()
-        self._waits: Waits = RoomWaits()
+        self._waits: Waits = CapacityWaits()
         self._recalled: Waits | None = None
         """With which the next cycle begins."""
         self._last: Outcome | None = None

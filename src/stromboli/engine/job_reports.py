@@ -147,7 +147,7 @@ class Attempts:
         """Where tasks were before they were undone."""
         self.without_domain: dict[Job, Job | SubJob] = {}
         """Jobs without a domain with enough capacity: the job itself, or its first such sub-group."""
-        self.had_room: dict[Job, int] = {}
+        self.allocated_at_once: dict[Job, int] = {}
         """How many tasks of a job were allocated at once in the last statement that allocated any and was undone."""
         self.uncommitted = Uncommitted()
         self._failed_roles: dict[SubJob, set[str]] = {}
@@ -176,10 +176,12 @@ class Attempts:
     @contextmanager
     def set_aside(self) -> Iterator[None]:
         """Within this context earlier results are hidden; results of the context are dropped at its end."""
-        kept = self.verdicts, self.tentative, self.without_domain, self.had_room, self._failed_roles
+        kept = self.verdicts, self.tentative, self.without_domain, self.allocated_at_once, self._failed_roles
         self.verdicts, self.tentative, self.without_domain = {}, {}, {}
-        self.had_room, self._failed_roles = {}, {}
+        self.allocated_at_once, self._failed_roles = {}, {}
         try:
             yield
         finally:
-            self.verdicts, self.tentative, self.without_domain, self.had_room, self._failed_roles = kept
+            self.verdicts, self.tentative, self.without_domain, self.allocated_at_once, self._failed_roles = (
+                kept
+            )

@@ -27,8 +27,8 @@ from stromboli.engine.statement import Statement
 from stromboli.engine.topology.gang_topology import GangTopology
 from stromboli.engine.transaction import Journal
 from stromboli.engine.unmet_requirements import Requirements
+from stromboli.engine.waiting.capacity_waits import CapacityWaits, Waits
 from stromboli.engine.waiting.fixed_point import UnrepeatableReads
-from stromboli.engine.waiting.room_waits import RoomWaits, Waits
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.remedy import Remedy, Why
 from stromboli.model.reservations import Reservation
@@ -96,7 +96,7 @@ class Session:
         """Requirements of objects that the policy or the cluster cannot meet."""
         self.needs = JobNeeds(cluster, rules, _reserves_minimum(policy))
         """What jobs need to start, and which jobs no nodes could hold."""
-        self.waits: Waits = RoomWaits()
+        self.waits: Waits = CapacityWaits()
         """Jobs that are not tried because they need more capacity than there is."""
         self.failures: list[Failure] = []
         """Failures of plugins."""
@@ -249,7 +249,7 @@ class Session:
 
     def admits(self, task: Task, node: Node) -> bool:
         """Whether a task passes every filter on a node once its releasing tasks have left."""
-        return self.evaluation(task).admits(task, node.row, self.cluster.reservations.own_room(task))
+        return self.evaluation(task).admits(task, node.row, self.cluster.reservations.own_reservation(task))
 
     def future_idle(self, node: Node, task: Task | None = None) -> Amounts:
         """What a node will have free once its pipelined tasks have started and its releasing tasks have left.
@@ -258,7 +258,7 @@ class Session:
         """
         columns, row = self.cluster.columns, node.row
         free = columns.idle[:, row] + columns.releasing[:, row] - columns.pipelined[:, row]
-        own = self.cluster.reservations.own_room(task) if task is not None else None
+        own = self.cluster.reservations.own_reservation(task) if task is not None else None
         if own is not None and own.row == row:
             free += own.amount
         return dict(enumerate(free.tolist()))

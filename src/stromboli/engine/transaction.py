@@ -137,7 +137,7 @@ class Journal:
         """Undo everything since a position, the last first, and record where tasks were."""
         self.rollbacks.append(start)
         attempts = self._session.attempts
-        had_room: set[Task] = set()
+        allocated: set[Task] = set()
         while len(self.entries) > start:
             entry = self.entries.pop()
             if isinstance(entry, Undo):
@@ -147,14 +147,14 @@ class Journal:
             if task.status in (Status.ALLOCATED, Status.PIPELINED) and task.node is not None:
                 attempts.tentative[task] = TentativePlacement(task.status, task.node, task in self._nominated)
                 if task.status is Status.ALLOCATED:
-                    had_room.add(task)
+                    allocated.add(task)
             if entry.status is Status.PIPELINED:
                 self._nominated.discard(task)
             elif entry.status is Status.RELEASING:
                 self._evictions.pop(task, None)
             self._undo(entry)
-        if had_room:
-            attempts.had_room.update(Counter(task.job for task in had_room if task.job is not None))
+        if allocated:
+            attempts.allocated_at_once.update(Counter(task.job for task in allocated if task.job is not None))
 
     def _undo(self, change: Change) -> None:
         try:

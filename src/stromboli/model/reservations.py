@@ -57,7 +57,7 @@ class Charge(NamedTuple):
     """Whether it is for a pod that does not exist yet."""
 
 
-class OwnRoom(NamedTuple):
+class OwnReservation(NamedTuple):
     """What is reserved for a task: the row of the node, and the amount as one column."""
 
     row: int
@@ -214,12 +214,12 @@ class Reservations:
 
     # -- what a task may use
 
-    def own_room(self, task: Task) -> OwnRoom | None:
+    def own_reservation(self, task: Task) -> OwnReservation | None:
         """What is reserved for a task; counted as promised on its node, but the task itself may use it."""
         charge = self._charges.get(task.uid)
         if charge is None or charge.node.row < 0:
             return None
-        return OwnRoom(charge.node.row, self._cluster.columns.dense(charge.amount))
+        return OwnReservation(charge.node.row, self._cluster.columns.dense(charge.amount))
 
     def owners(self) -> Iterator[tuple[Task, Node]]:
         """The pending tasks with a reservation, and its node."""
@@ -241,7 +241,7 @@ class Reservations:
         """What will be free on nodes for tasks together, including what is reserved for them."""
         future = self._cluster.columns.future_idle
         for task in tasks if self._charges else ():
-            own = self.own_room(task)
+            own = self.own_reservation(task)
             if own is not None:
                 future[:, own.row] += own.amount
         return future

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from stromboli.engine.eviction.victim_candidates import JobVictims
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.room_waits import WaitGroup
+    from stromboli.engine.waiting.capacity_waits import WaitGroup
     from stromboli.model.job import Job, SubJob
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stromboli.engine.eviction.victim_selection import VictimSelection
     from stromboli.engine.session import Session
     from stromboli.engine.statement import Statement
-    from stromboli.engine.waiting.room_waits import WaitGroup
+    from stromboli.engine.waiting.capacity_waits import WaitGroup
     from stromboli.model.job import Job, SubJob
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task

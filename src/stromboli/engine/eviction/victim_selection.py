@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from stromboli.engine.plugin import Bound
     from stromboli.engine.rules import Rules
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.room_waits import WaitGroup
+    from stromboli.engine.waiting.capacity_waits import WaitGroup
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue
@@ -332,7 +332,7 @@ class VictimSelection:
     def promising(self, domains: Sequence[Domain], tasks: Sequence[Task], needed: int) -> list[Domain]:
         """The domains in which so many of some tasks could fit if all possible victims were evicted."""
         cluster = self.session.cluster
-        if any(cluster.reservations.own_room(task) is not None for task in tasks):
+        if any(cluster.reservations.own_reservation(task) is not None for task in tasks):
             return list(domains)
         keys = [self._failure_key(task, None) for task in tasks]
         counts = Counter(keys)

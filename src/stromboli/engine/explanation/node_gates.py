@@ -315,7 +315,7 @@ def _gang_numbers(session: Session, task: Task, dim: int, idle: NDArray[np.int64
     left = int(idle.clip(min=0).sum())
     wanted = job.pending.get(dim, 0)
     asked, free = amounts_text(cluster.dims, {dim: wanted}), amounts_text(cluster.dims, {dim: left})
-    fit, waiting = had_room(session, job), job.counts[Status.PENDING]
+    fit, waiting = allocated_at_once(session, job), job.counts[Status.PENDING]
     smallest = min(pending.request.get(dim, 0) for pending in job.by_status[Status.PENDING])
     if smallest > 0:  # other jobs may have taken capacity since then
         fit = min(fit, int(slots_of({0: smallest}, idle[np.newaxis]).sum()))
@@ -338,9 +338,9 @@ def least_request(job: Job) -> Amounts:
     return job.total if whole else (job.min_resources or {})
 
 
-def had_room(session: Session, job: Job) -> int:
+def allocated_at_once(session: Session, job: Job) -> int:
     """How many of the waiting pods fit when they were last tried."""
-    return min(session.attempts.had_room.get(job, 0), job.counts[Status.PENDING])
+    return min(session.attempts.allocated_at_once.get(job, 0), job.counts[Status.PENDING])
 
 
 # -- which reasons get a remedy: mistakes before causes, causes before absences

@@ -13,7 +13,7 @@ from stromboli.engine.explanation.diagnosis import (
     shortage,
     waiting_count,
 )
-from stromboli.engine.explanation.node_gates import LESS_OR_NODES, had_room, least_request
+from stromboli.engine.explanation.node_gates import LESS_OR_NODES, allocated_at_once, least_request
 from stromboli.engine.explanation.quantities import amounts_text, resources_text
 from stromboli.model.amounts import Amounts, Vector, minus, plus
 from stromboli.model.dimensions import PODS
@@ -132,7 +132,7 @@ class QueueLimitGate:
             message = f'queue "{queue.name}" has used up its share'
         elif not allocatable or (hit and queue in session.attempts.uncommitted.held):
             message = f'queue "{queue.name}" has no capacity left for a pod of this size'
-        elif placed := had_room(session, job):
+        elif placed := allocated_at_once(session, job):
             message = f'queue "{queue.name}" has capacity for {placed} of {waiting_count(job)} pods'
             hit = limit_hit(session, queue, plus(job.pending, _claimed_by_gang(session, job)))
         else:

@@ -32,7 +32,7 @@ from stromboli.model.node_columns import read_only
 
 if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints
-    from stromboli.model.reservations import OwnRoom
+    from stromboli.model.reservations import OwnReservation
     from stromboli.model.task import Task
 
 BASE_BYTES, NODE_BYTES, AHEAD_BYTES = 8192, 80, 176
@@ -125,7 +125,7 @@ class Evaluation:
         self._usage.start(task)
         self._layout, self._objects = self.columns.layout, self.columns.objects
 
-    def _boards(self, task: Task, own: OwnRoom | None) -> tuple[Floats, Floats]:
+    def _boards(self, task: Task, own: OwnReservation | None) -> tuple[Floats, Floats]:
         """The scores where a task fits now, and where it will; it may use the resources reserved for it."""
         usage = self._usage
         place = -1 if own is None else usage.place(own.row)
@@ -182,7 +182,7 @@ class Evaluation:
     # -- choosing
 
     def best(
-        self, task: Task, groups: Sequence[Bools | None] = (None,), own: OwnRoom | None = None
+        self, task: Task, groups: Sequence[Bools | None] = (None,), own: OwnReservation | None = None
     ) -> tuple[int, bool, Bools | None]:
         """The best node by row (-1: none), whether the task fits there now, and the group of the node.
 
@@ -229,7 +229,7 @@ class Evaluation:
         return True
 
     def group(
-        self, task: Task, now: bool, within: Bools | None = None, own: OwnRoom | None = None
+        self, task: Task, now: bool, within: Bools | None = None, own: OwnReservation | None = None
     ) -> dict[int, float]:
         """The candidates by row, with their scores: nodes where the task fits now, or where it will fit."""
         self.catch_up(task)
@@ -319,7 +319,7 @@ class Evaluation:
             if row != best:
                 yield row
 
-    def admits(self, task: Task, row: int, own: OwnRoom | None = None) -> bool:
+    def admits(self, task: Task, row: int, own: OwnReservation | None = None) -> bool:
         """Whether one node passes every filter, and the task fits there once leaving tasks have left."""
         if not self._usage.allowed[row] or self.is_filtered(row):
             return False
@@ -331,7 +331,7 @@ class Evaluation:
 
     # -- explaining
 
-    def verdict(self, task: Task, within: Bools | None = None, own: OwnRoom | None = None) -> Verdict:
+    def verdict(self, task: Task, within: Bools | None = None, own: OwnReservation | None = None) -> Verdict:
         """Why no node accepts the task, counted over all evaluated nodes (or those within)."""
         if self.rows is not None:
             inside = self._among_all(np.ones(len(self.rows), dtype=bool))

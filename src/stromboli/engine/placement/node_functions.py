@@ -35,7 +35,7 @@ from stromboli.model.remedy import NO_REMEDY, Remedy, RemedyText, remedy_of
 
 if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Node
-    from stromboli.model.reservations import OwnRoom
+    from stromboli.model.reservations import OwnReservation
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
@@ -228,7 +228,7 @@ class Nodes:
         rows: Ints | None = None,
         shape: Shape | None = None,
         steps: int = 1,
-        own: OwnRoom | None = None,
+        own: OwnReservation | None = None,
     ):
         self._columns = columns
         self._rows = rows

@@ -95,7 +95,7 @@ class Placement:
         evaluation = self._caught_up(cluster, task, resource_fit, rows)
         place = self._best(cluster, task, evaluation, within)
         if place is None:
-            return evaluation.verdict(task, within, cluster.reservations.own_room(task))
+            return evaluation.verdict(task, within, cluster.reservations.own_reservation(task))
         return place
 
     def find_quietly(self, cluster: Cluster, task: Task, within: Bools | None = None) -> Place | None:
@@ -115,7 +115,7 @@ class Placement:
         self, cluster: Cluster, task: Task, evaluation: Evaluation, within: Bools | None
     ) -> Place | None:
         begin = self._timer()
-        own = cluster.reservations.own_room(task)
+        own = cluster.reservations.own_reservation(task)
         row, now, group = evaluation.best(task, own_nodes_first(cluster, within), own)
         self.scoring.append(self._timer() - begin)
         if row < 0:

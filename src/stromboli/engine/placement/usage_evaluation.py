@@ -32,7 +32,7 @@ from stromboli.engine.placement.node_program import Program, RecordedNodes, Reco
 
 if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints
-    from stromboli.model.reservations import OwnRoom
+    from stromboli.model.reservations import OwnReservation
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
@@ -294,7 +294,7 @@ class UsageEvaluation:
         single += batch
         return single
 
-    def fits_on(self, task: Task, row: int, own: OwnRoom | None) -> tuple[bool, bool]:
+    def fits_on(self, task: Task, row: int, own: OwnReservation | None) -> tuple[bool, bool]:
         """Whether a task fits on one node now, and whether it will; it may use the resources reserved for it."""
         nodes = Nodes(self.columns, np.array([row]), own=own)
         if self._resource_fit and not fits_into(task, nodes.future_idle[:, 0]):

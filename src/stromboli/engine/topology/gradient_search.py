@@ -325,5 +325,5 @@ def _reserved(cluster: Cluster, tasks: Sequence[Task]) -> int:
     """The number of tasks that may fit beyond the slots of nodes: all, if capacity is reserved for any of them."""
     if not cluster.reservations:
         return 0
-    reserved = any(cluster.reservations.own_room(task) is not None for task in tasks)
+    reserved = any(cluster.reservations.own_reservation(task) is not None for task in tasks)
     return len(tasks) if reserved else 0

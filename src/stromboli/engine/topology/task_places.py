@@ -82,7 +82,7 @@ def _find_node(session: Session, task: Task, domain: Domain) -> Place | Verdict:
     """The nominated node, or the node with capacity reserved for the task, if it serves; else the best."""
     cluster = session.cluster
     node = cluster.nodes.get(task.nominated) if task.nominated else None
-    if node is None and (own := cluster.reservations.own_room(task)) is not None:
+    if node is None and (own := cluster.reservations.own_reservation(task)) is not None:
         node = cluster.columns.nodes[own.row]
     if node is not None and node.row >= 0:
         place = session.place(task, session.only(node), domain=domain)

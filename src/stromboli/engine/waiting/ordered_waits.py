@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from stromboli.api import names
 from stromboli.engine.attribution import SuppressedErrors
-from stromboli.engine.waiting.room_waits import (
+from stromboli.engine.waiting.capacity_waits import (
+    CapacityWaits,
     LastAttempt,
-    RoomWaits,
     Waits,
     attempt_of,
     needs_capacity_alone,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stromboli.engine.pending_tasks import PendingTasks
     from stromboli.engine.rules import Rules
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.room_waits import Pending, RoomBound, WaitGroup
+    from stromboli.engine.waiting.capacity_waits import Pending, WaitGroup, WaitingSlots
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints
@@ -53,7 +53,7 @@ SLACK = 1 + 1e-12
 
 def waits_under(rules: Rules) -> type[Waits]:
     """How jobs wait: in the order of their queues where plugins need to know of each that finds no capacity."""
-    return OrderedWaits if rules.has("no_room") else RoomWaits
+    return OrderedWaits if rules.has("no_room") else CapacityWaits
 
 
 class OrderedWaits:
@@ -62,7 +62,7 @@ class OrderedWaits:
     in_order = True
 
     def __init__(self) -> None:
-        self._kinds = RoomWaits()
+        self._kinds = CapacityWaits()
         self.columns = WaitingColumns()
         self._entries: dict[Queue, list[Entry]] = {}
         self._keys: dict[Job, tuple[Queue, Entry]] = {}
@@ -79,11 +79,11 @@ class OrderedWaits:
         return len(self._keys)
 
     @property
-    def bound(self) -> RoomBound:
+    def bound(self) -> WaitingSlots:
         """Slots for the shapes of tasks that wait."""
         return self._kinds.bound
 
-    def copy(self) -> RoomWaits:
+    def copy(self) -> CapacityWaits:
         """The same jobs as far as they wait kind by kind; without the order of their queues."""
         return self._kinds.copy()
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue
-    from stromboli.model.reservations import OwnRoom
+    from stromboli.model.reservations import OwnReservation
     from stromboli.model.task import Task
 
 
@@ -97,7 +97,7 @@ class BackfillReservation(Plugin):
         """The same of the session before."""
         self._reported: dict[Job, Promise | None] = {}
         """The promises that were reported to jobs that wait for the limits of their queues."""
-        self._cleared: dict[Task, OwnRoom] = {}
+        self._cleared: dict[Task, OwnReservation] = {}
         """The tasks for which pods were evicted, and the capacity that is held for each."""
         self._version = 0
         """Increases whenever the filter may answer otherwise."""
@@ -117,7 +117,7 @@ class BackfillReservation(Plugin):
         self._ends.update(session.cluster, dirty, self._now)
         self._early.opening(session, dirty)
         reservations = session.cluster.reservations
-        owners = ((task, reservations.own_room(task)) for task, _ in reservations.owners())
+        owners = ((task, reservations.own_reservation(task)) for task, _ in reservations.owners())
         self._cleared = {task: own for task, own in owners if own is not None}
         warn_of_limits(session, dirty)
         ends = self._ends

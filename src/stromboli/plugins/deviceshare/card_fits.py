@@ -263,7 +263,7 @@ class CardFits:
 
     def _seen_by(self, task: Task) -> tuple[Ints, Ints]:
         """The reasons of nodes for a task now and later; its own reservation is available to it."""
-        own = self._cluster.reservations.own_room(task)
+        own = self._cluster.reservations.own_reservation(task)
         if own is None:
             return self.now, self.later
         now, later = self.now.copy(), self.later.copy()

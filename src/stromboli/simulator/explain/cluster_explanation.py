@@ -11,7 +11,7 @@ from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.explanation.event_history import History
 from stromboli.engine.explanation.node_gates import LARGER_THAN_CLUSTER
 from stromboli.engine.explanation.quantities import time_text
-from stromboli.engine.waiting.room_waits import Waits
+from stromboli.engine.waiting.capacity_waits import Waits
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
 from stromboli.model.status import Status

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome, RehearsedParts
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.engine.waiting.room_waits import Waits
+from stromboli.engine.waiting.capacity_waits import Waits
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.job import Job, JobId
 from stromboli.model.shape import Shape

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
     from stromboli.engine.explanation.diagnosis import Diagnosis
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.room_waits import Waits
+    from stromboli.engine.waiting.capacity_waits import Waits
     from stromboli.model.job import Job, JobId
     from stromboli.model.node_columns import Bools, Ints
     from stromboli.model.task import Task

@@ -10,8 +10,8 @@ from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind
 from stromboli.engine.queue_limits import deserved_share, own_limits
 from stromboli.engine.session import Session
+from stromboli.engine.waiting.capacity_waits import Waits
 from stromboli.engine.waiting.fixed_point import REPORTS
-from stromboli.engine.waiting.room_waits import Waits
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import Scheduler
 from stromboli.simulator.runs.event_queue import EventKind

@@ -42,7 +42,7 @@ class LastAttempt(NamedTuple):
 
     verdicts: dict[Task, Verdict]
     tentative: dict[Task, TentativePlacement]
-    had_room: int | None
+    allocated_at_once: int | None
     without_domain: Job | SubJob | None
 
 
@@ -108,10 +108,10 @@ class Waits(Protocol):
     """Whether parked jobs have turns too, so that no engine can take them over from another one."""
 
     @property
-    def bound(self) -> RoomBound:
+    def bound(self) -> WaitingSlots:
         """Slots for the shapes of tasks that wait."""
 
-    def copy(self) -> RoomWaits:
+    def copy(self) -> CapacityWaits:
         """The same jobs, to be unparked independently of these; without the order of their queues."""
 
     def __contains__(self, job: Job) -> bool: ...
@@ -146,7 +146,7 @@ class Waits(Protocol):
         """Let a session know what a job met when it was last tried, if it was not tried in this one."""
 
 
-class RoomWaits:
+class CapacityWaits:
     """The jobs that need more capacity than there is, kind by kind; no plugin needs to know of them."""
 
     in_order = False
@@ -159,13 +159,13 @@ class RoomWaits:
 
         A cycle with one change walks these, and not the whole backlog. None: not listed.
         """
-        self.bound = RoomBound()
+        self.bound = WaitingSlots()
         self._cpus = -1
         """The generation of the last change of the CPUs of nodes that was seen."""
 
-    def copy(self) -> RoomWaits:
+    def copy(self) -> CapacityWaits:
         """The same jobs, to be unparked independently of these."""
-        waits = RoomWaits()
+        waits = CapacityWaits()
         waits._groups = {key: replace(group, jobs=dict(group.jobs)) for key, group in self._groups.items()}
         waits._of_job = dict(self._of_job)
         waits._others = dict(self._others) if self._others is not None else None
@@ -332,8 +332,8 @@ def recall_attempt(session: Session, job: Job, attempt: LastAttempt | None) -> N
     if attempt.verdicts:
         session.attempts.verdicts[job] = attempt.verdicts
     session.attempts.tentative.update(attempt.tentative)
-    if attempt.had_room is not None:
-        session.attempts.had_room[job] = attempt.had_room
+    if attempt.allocated_at_once is not None:
+        session.attempts.allocated_at_once[job] = attempt.allocated_at_once
     if attempt.without_domain is not None:
         session.attempts.without_domain[job] = attempt.without_domain
 
@@ -406,7 +406,7 @@ def attempt_of(session: Session, job: Job) -> LastAttempt:
     return LastAttempt(
         session.attempts.verdicts.get(job, {}),
         {task: tentative[task] for task in job.by_status[Status.PENDING] if task in tentative},
-        session.attempts.had_room.get(job),
+        session.attempts.allocated_at_once.get(job),
         session.attempts.without_domain.get(job),
     )
 
@@ -425,7 +425,7 @@ class KeptSlots(NamedTuple):
 _NO_SLOTS = (None, -1, -1)
 
 
-class RoomBound:
+class WaitingSlots:
     """Slots once what is leaving has left, for the shapes of tasks that wait."""
 
     def __init__(self) -> None:
