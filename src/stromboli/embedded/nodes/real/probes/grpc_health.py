@@ -1,27 +1,21 @@
-"""The gRPC health check of probes: one unary call of `grpc.health.v1.Health/Check` over plain HTTP/2.
-
-It takes little of HTTP/2: the request is three frames, and of the response only the message and the header
-`grpc-status` count.
-"""
+"""The gRPC health check of probes: one unary call of `grpc.health.v1.Health/Check` over plain HTTP/2."""
 
 from __future__ import annotations
 
 import asyncio
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from stromboli.embedded.nodes.real.probes.hpack import FieldError, grpc_status, literal_fields, varint
 from stromboli.embedded.nodes.real.probes.http_get import USER_AGENT, connect_error
 
+if TYPE_CHECKING:
+    from h2.events import Event
+
 MAX_RESPONSE = 64 * 1024
-"""Bytes of all frames of a response."""
+"""Bytes of a response, frames and headers included."""
 MAX_SERVICE = 8 * 1024
 """Bytes of the name of a service: a request is to fit into a frame."""
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _CONTINUATION = 0, 1, 3, 4, 6, 7, 9
-_END_STREAM, _ACK, _END_HEADERS, _PADDED, _PRIORITY = 0x1, 0x1, 0x4, 0x8, 0x20
-_OUR_SETTINGS = struct.pack(">HIHI", 1, 0, 2, 0)
-"""No table of earlier headers that the server could refer to, and no push."""
+_READ = 16 * 1024
 _STREAM = 1
 _STATUSES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
 _CODES = (
@@ -36,13 +30,6 @@ class _CallFailed(Exception):
     """The server's response is none, or too large."""
 
 
-class _Frame(NamedTuple):
-    type: int
-    flags: int
-    stream: int
-    content: bytes
-
-
 async def check(host: str, port: int, service: str, timeout: float) -> tuple[bool, str]:
     """Whether the service is healthy, and in Kubernetes' words what it responded."""
     connected = False
@@ -51,15 +38,14 @@ async def check(host: str, port: int, service: str, timeout: float) -> tuple[boo
             reader, writer = await asyncio.open_connection(host, port)
             connected = True
             try:
-                writer.write(_request(f"{host}:{port}", service))
-                return _verdict(*await _Call(reader, writer).response())
+                return _verdict(*await _Call(reader, writer).response(f"{host}:{port}", service))
             finally:
                 writer.close()
     except TimeoutError:
         if connected:
             return False, f"timeout: health rpc did not complete within {timeout:g}s"
         return False, f'timeout: failed to connect service "{host}:{port}" within {timeout:g}s'
-    except (OSError, EOFError, FieldError, _CallFailed) as error:
+    except (OSError, _CallFailed) as error:
         if connected:
             return False, f"error: health rpc probe failed: {error}"
         return False, f'error: failed to connect service "{host}:{port}": {connect_error(error)}'
@@ -77,31 +63,6 @@ def _verdict(code: int, message: bytes) -> tuple[bool, str]:
     return False, f'service unhealthy (responded with "{status}")'
 
 
-def _request(authority: str, service: str) -> bytes:
-    """The whole connection, as far as it is ours to begin it."""
-    name = service.encode()
-    if len(name) > MAX_SERVICE:
-        raise _CallFailed(f"the name of the service has {len(name)} bytes, the limit is {MAX_SERVICE}")
-    fields = literal_fields(
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", "/grpc.health.v1.Health/Check"),
-        (":authority", authority),
-        ("te", "trailers"),
-        ("content-type", "application/grpc"),
-        ("user-agent", USER_AGENT),
-    )
-    message = b"\x0a" + varint(len(name)) + name if name else b""
-    return b"".join(
-        (
-            _PREFACE,
-            _encoded(_Frame(_SETTINGS, 0, 0, _OUR_SETTINGS)),
-            _encoded(_Frame(_HEADERS, _END_HEADERS, _STREAM, fields)),
-            _encoded(_Frame(_DATA, _END_STREAM, _STREAM, struct.pack(">BI", 0, len(message)) + message)),
-        )
-    )
-
-
 def _serving_status(body: bytes) -> str:
     """Field 1 of the message, behind five bytes: whether it is compressed, and its length."""
     if len(body) < 5 or body[0]:
@@ -111,64 +72,96 @@ def _serving_status(body: bytes) -> str:
     return _STATUSES[value] if value < len(_STATUSES) else str(value)
 
 
-def _encoded(frame: _Frame) -> bytes:
-    header = struct.pack(">I", len(frame.content))[1:] + bytes([frame.type, frame.flags])
-    return header + struct.pack(">I", frame.stream) + frame.content
+def _message(service: str) -> bytes:
+    """The request: five bytes before the message, whose field 1 is the name of the service."""
+    name = service.encode()
+    if len(name) > MAX_SERVICE:
+        raise _CallFailed(f"the name of the service has {len(name)} bytes, the limit is {MAX_SERVICE}")
+    message = b"\x0a" + _varint(len(name)) + name if name else b""
+    return struct.pack(">BI", 0, len(message)) + message
 
 
-def _payload(frame: _Frame) -> bytes:
-    """The content without padding and priority."""
-    content = frame.content
-    if frame.flags & _PADDED:
-        content = content[1 : len(content) - content[0]] if content else content
-    return content[5:] if frame.type == _HEADERS and frame.flags & _PRIORITY else content
+def _varint(number: int) -> bytes:
+    return bytes([number]) if number < 0x80 else bytes([number & 0x7F | 0x80]) + _varint(number >> 7)
 
 
 class _Call:
-    """Reads the response of the only call of a connection."""
+    """The only call of a connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from h2.config import H2Configuration  # 30 ms, which only pods with such probes pay
+        from h2.connection import H2Connection
+
         self._reader = reader
         self._writer = writer
+        self._connection = H2Connection(H2Configuration(header_encoding=None))
         self._body = bytearray()
-        self._headers = bytearray()
         self._status: int | None = None
+        self._ended = False
 
-    async def response(self) -> tuple[int, bytes]:
+    async def response(self, authority: str, service: str) -> tuple[int, bytes]:
         """The status of the call, and its message."""
-        size, ends = 0, False
-        while True:
-            frame = await self._read()
-            size += len(frame.content) + 9
+        from h2.exceptions import ProtocolError
+
+        self._send(authority, service)
+        size = 0
+        while not self._ended:
+            data = await self._reader.read(_READ)
+            if not size and data.startswith(b"HTTP/"):
+                raise _CallFailed("the server does not speak HTTP/2")
+            size += len(data)
             if size > MAX_RESPONSE:
                 raise _CallFailed(f"the response is larger than {MAX_RESPONSE} bytes")
-            self._take(frame)
-            ends = ends or (frame.stream == _STREAM and bool(frame.flags & _END_STREAM) and frame.type <= 1)
-            if ends and (frame.type == _DATA or frame.flags & _END_HEADERS):
-                break
+            if not data:
+                raise _CallFailed("the server closed the connection")
+            try:
+                for event in self._connection.receive_data(data):
+                    self._take(event)
+            except ProtocolError as error:
+                raise _CallFailed(f"the server broke HTTP/2: {str(error)[:200]}") from None
+            self._writer.write(self._connection.data_to_send())
         if self._status is None:
             raise _CallFailed("the server does not speak gRPC: the response has no grpc-status")
         return self._status, bytes(self._body)
 
-    def _take(self, frame: _Frame) -> None:
-        if frame.type in (_SETTINGS, _PING) and not frame.flags & _ACK:
-            content = frame.content if frame.type == _PING else b""
-            self._writer.write(_encoded(_Frame(frame.type, _ACK, 0, content)))
-        elif frame.type == _GOAWAY or (frame.type == _RST_STREAM and frame.stream == _STREAM):
-            raise _CallFailed("the server ended the call")
-        elif frame.stream == _STREAM and frame.type == _DATA:
-            self._body += _payload(frame)
-        elif frame.stream == _STREAM and frame.type in (_HEADERS, _CONTINUATION):
-            self._headers += _payload(frame)
-            if frame.flags & _END_HEADERS:
-                status = grpc_status(bytes(self._headers))
-                self._status = self._status if status is None else status
-                self._headers.clear()
+    def _send(self, authority: str, service: str) -> None:
+        message = _message(service)
+        self._connection.initiate_connection()
+        self._connection.send_headers(
+            _STREAM,
+            [
+                (":method", "POST"),
+                (":scheme", "http"),
+                (":path", "/grpc.health.v1.Health/Check"),
+                (":authority", authority),
+                ("te", "trailers"),
+                ("content-type", "application/grpc"),
+                ("user-agent", USER_AGENT),
+            ],
+        )
+        self._connection.send_data(_STREAM, message, end_stream=True)
+        self._writer.write(self._connection.data_to_send())
 
-    async def _read(self) -> _Frame:
-        header = await self._reader.readexactly(9)
-        length = int.from_bytes(header[:3], "big")
-        if length > MAX_RESPONSE or header.startswith(b"HTTP/"):
-            raise _CallFailed("the server does not speak HTTP/2")
-        stream = int.from_bytes(header[5:], "big") & 0x7FFFFFFF
-        return _Frame(header[3], header[4], stream, await self._reader.readexactly(length))
+    def _take(self, event: Event) -> None:
+        from h2 import events
+
+        match event:
+            case events.StreamReset() | events.ConnectionTerminated():
+                raise _CallFailed("the server ended the call")
+            case events.ResponseReceived() | events.TrailersReceived():
+                status = _status_of(event.headers)
+                self._status = self._status if status is None else status
+            case events.DataReceived():
+                self._body += event.data or b""
+            case events.StreamEnded():
+                self._ended = True
+
+
+def _status_of(headers: list[tuple[bytes, bytes]]) -> int | None:
+    """The value of `grpc-status`; None if there is none."""
+    text = dict(headers).get(b"grpc-status")
+    if text is None:
+        return None
+    if not text.isdigit() or len(text) > 9:
+        raise _CallFailed(f"grpc-status {text!r} is no number")
+    return int(text)
