@@ -117,7 +117,7 @@ def check_numbers(fragmented: Fragmented) -> None:
 
 @examples(15)
 @given(st.integers(0, 2**32))
-def test_whoever_is_moved_comes_to_its_place_and_the_gang_starts(seed: int) -> None:
+def test_every_moved_pod_gets_its_place_and_the_gang_starts(seed: int) -> None:
     fragmented = Fragmented(seed)
     world = fragmented.world
     awaited: set[str] = set()

@@ -169,7 +169,7 @@ class ChangingTopologies:
 
 @given(st.integers(0, 2**32))
 @examples(25)
-def test_the_first_numatopology_may_come_at_any_time_and_the_last_may_go(seed: int) -> None:
+def test_the_first_numatopology_may_be_created_and_the_last_deleted_at_any_time(seed: int) -> None:
     changing = ChangingTopologies(seed)
     for number in range(10):
         changing.happen(number)

@@ -1,4 +1,4 @@
-"""Sets of units by cost: the first is the cheapest there is, and none has a unit too many."""
+"""Sets of units by cost: the first is the cheapest of all, and none has a superfluous unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What consolidate is good for: on a busy cluster that small jobs keep fragmented, gangs that need whole nodes start.
+"""The gain of consolidate: on a busy cluster that small jobs keep fragmented, gangs that need whole nodes start.
 
 The numbers are in docs/eviction.md.
 """

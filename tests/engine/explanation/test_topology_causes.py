@@ -62,7 +62,7 @@ def test_the_sentence_names_the_tier_and_the_pods_and_no_number_that_moves() -> 
     )
 
 
-def test_the_closest_is_named_with_what_it_lacks_and_who_holds_that() -> None:
+def test_the_closest_domain_is_named_with_what_it_lacks_and_the_holders() -> None:
     explanation = why(world(*gang("g", 7)))
     closest = explanation.closest
     assert closest is not None
@@ -80,16 +80,16 @@ def test_the_way_out_says_how_far_one_would_have_to_go() -> None:
     assert why(world(*gang("g", 11))).hint.startswith("all nodes together have capacity: ")
 
 
-def test_a_gang_that_no_tier_has_room_for_is_told_what_all_nodes_have() -> None:
+def test_without_capacity_in_any_tier_the_remedy_has_the_capacity_of_all_nodes() -> None:
     made = world(*gang("g", 10, cpu=2))
     assert why(made).hint.startswith("all nodes together have capacity for 9 of 10 pods: ")
 
 
-def test_a_tier_by_name_is_told_by_name() -> None:
+def test_a_tier_by_name_is_reported_by_name() -> None:
     assert "no HyperNode of tier 1 (rack) or below has capacity" in why(world(*gang("g", 7, "rack"))).sentence
 
 
-def test_the_sentence_stays_while_room_comes_and_goes() -> None:
+def test_the_message_stays_while_free_resources_change() -> None:
     made = world(*gang("g", 7))
     first = why(made)
     made.remove(pod("old-a1")).add(pod("new", "old", on="d2"))
@@ -98,7 +98,7 @@ def test_the_sentence_stays_while_room_comes_and_goes() -> None:
     assert (first.closest and first.closest.name, second.closest and second.closest.name) == ("rd", "ra")
 
 
-def test_a_gang_that_waits_writes_nothing_while_room_comes_and_goes() -> None:
+def test_a_pending_gang_writes_nothing_while_free_resources_change() -> None:
     nodes = [node(f"{rack}{place}") for rack in "abcd" for place in (1, 2)]
     running = [group("old", 1), *(pod(f"old-{number}", "old", on="d1") for number in range(3))]
     objects = [queue(), *nodes, *RACKS, *ROWS, *running, *gang("g", 8), *gang("f", 24, 2)]
@@ -115,7 +115,7 @@ def test_a_gang_that_waits_writes_nothing_while_room_comes_and_goes() -> None:
     ]
 
 
-def test_room_in_pieces_that_are_too_small_is_not_room() -> None:
+def test_free_resources_in_too_small_fragments_are_no_capacity() -> None:
     explanation = why(world(*gang("g", 2, cpu=3)))
     assert explanation.closest is not None
     assert (explanation.closest.fits, explanation.closest.lacks) == (1, {"cpu": "3"})
@@ -126,14 +126,14 @@ def test_actions_that_the_policy_has_are_no_way_out() -> None:
     assert why(world(*gang("g", 7)), config=config).sentence.endswith("allow a higher tier or set mode: soft")
 
 
-def test_nodes_that_filters_keep_out_are_no_room() -> None:
+def test_nodes_that_filters_exclude_are_no_capacity() -> None:
     made = world(*gang("g", 3, cpu=2, spec={"nodeSelector": {"rack": "c"}}))
     closest = why(made).closest
     assert closest is not None
     assert (closest.name, closest.fits) == ("rc", 2)
 
 
-def test_what_is_not_for_lack_of_room_is_told_as_for_any_job() -> None:
+def test_other_causes_are_reported_as_for_any_job() -> None:
     assert why(world(*gang("g", 3, spec={"nodeSelector": {"rack": "x"}}))).gate == "nodes"
     assert why(world(*gang("g", 2, cpu=5))).reason == "Larger than any node"
     assert why(world(queue("default", capability={"cpu": "15"}), *gang("g", 2))).gate != "topology"
@@ -149,7 +149,7 @@ def test_a_soft_gang_waits_for_nodes() -> None:
     assert explanation.message == "all nodes together have capacity for 9 of 10 pods and lack cpu 2"
 
 
-def test_the_way_out_of_a_gang_that_has_no_room_anywhere_is_not_to_be_farther_apart() -> None:
+def test_the_remedy_of_a_gang_that_fits_nowhere_is_not_a_higher_tier() -> None:
     assert why(world(*gang("g", 2, cpu=4))).hint == (
         "all nodes together have capacity for 1 of 2 pods: wait until one has capacity, request "
         "less, or add gangpreempt or consolidate to the policy actions"
@@ -174,7 +174,7 @@ def test_the_topology_of_a_job_is_changed_in_its_pod_group() -> None:
     assert "allow a higher tier or set mode: soft (in PodGroup g or in a new Job)" in sentence
 
 
-def test_nodes_that_cannot_be_used_are_told_from_hyper_nodes_that_are_too_small() -> None:
+def test_unusable_nodes_are_distinguished_from_hyper_nodes_that_are_too_small() -> None:
     cordoned = [node(f"{rack}1", labels={"rack": rack}, spec={"unschedulable": True}) for rack in "abcd"]
     explanation = why(world(*cordoned, *gang("g", 7)))
     assert explanation.summary == ("no HyperNode of tier 1 or below has enough usable nodes for 7 pods")
@@ -230,7 +230,7 @@ def elastic(mode: dict[str, Any], count: int, minimum: int) -> list[Manifest]:
     return [group("g", minimum, networkTopology=mode), *pods]
 
 
-def test_a_gang_that_needs_room_for_all_its_pods_is_told_so() -> None:
+def test_a_gang_that_needs_capacity_for_all_its_pods_is_explained() -> None:
     explanation = why(world(*elastic({"mode": "hard", "highestTierAllowed": 1}, 4, 2)))
     assert explanation.summary == (
         "no HyperNode of tier 1 or below has capacity for all 4 pending pods, although 2 would be enough to start"
@@ -277,7 +277,7 @@ def test_hyper_nodes_from_labels_are_named_by_the_value_of_the_label() -> None:
 # -- gangs that run in part, and sub-groups
 
 
-def test_a_replacement_is_told_that_it_must_stay_with_its_gang() -> None:
+def test_a_replacement_must_stay_with_its_gang_and_the_message_has_that() -> None:
     running = [group("g", 2, networkTopology={"mode": "hard", "highestTierAllowed": 1})]
     running += [pod("g-0", "g", on="a1"), pod("g-1", "g", on="a2"), pod("g-2", "g", cpu=2)]
     explanation = why(world(*running))
@@ -288,13 +288,13 @@ def test_a_replacement_is_told_that_it_must_stay_with_its_gang() -> None:
     assert explanation.closest.holders == (DomainHolder("default/old", "cpu", "4"),)
 
 
-def test_a_gang_that_is_torn_is_told_so() -> None:
+def test_a_gang_in_several_domains_is_explained() -> None:
     running = [group("g", 2, networkTopology={"mode": "hard", "highestTierAllowed": 1})]
     running += [pod("g-0", "g", on="a1"), pod("g-1", "g", on="c1"), pod("g-2", "g")]
     assert why(world(*running)).summary == "its running pods share no HyperNode of tier 1 or below"
 
 
-def test_a_gang_whose_nodes_are_lost_is_told_so() -> None:
+def test_a_gang_whose_nodes_are_lost_is_explained() -> None:
     running = [group("g", 2, networkTopology={"mode": "hard", "highestTierAllowed": 1})]
     running += [pod("g-0", "g", on="gone"), pod("g-1", "g"), pod("g-2", "g")]
     lost = "the nodes of its other pods were deleted, so its domain is unknown"
@@ -302,7 +302,7 @@ def test_a_gang_whose_nodes_are_lost_is_told_so() -> None:
     assert why(world(*near(2, on="gone"), pod("more", native="g"))).summary == lost
 
 
-def test_a_sub_group_is_told_by_the_name_of_its_policy() -> None:
+def test_a_sub_group_is_reported_by_the_name_of_its_policy() -> None:
     topology = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
     parts = {**sub_group_policy("part", "part", size=6, least=2), **topology}
     pods = [pod(f"g-{number}", "g", labels={"part": str(number // 6)}) for number in range(12)]
@@ -340,7 +340,7 @@ def near(count: int, key: str = "rack", **terms: Any) -> list[Manifest]:
     return [near, *(pod(f"g-x-{number}", native="g", **terms) for number in range(count))]
 
 
-def test_a_native_group_is_told_the_same_of_its_label() -> None:
+def test_a_native_group_is_explained_by_its_label() -> None:
     explanation = why(world(*near(7)))
     assert explanation.summary == "no value of node label rack has nodes with capacity for 7 pods"
     assert explanation.message.endswith(
@@ -352,7 +352,7 @@ def test_a_native_group_is_told_the_same_of_its_label() -> None:
     )
 
 
-def test_a_native_group_that_runs_is_told_where_it_must_stay() -> None:
+def test_a_running_native_group_is_explained_by_its_domain() -> None:
     more = [pod("more", native="g", cpu=3)]
     assert "it must stay on nodes with rack=a" in why(world(*near(2, on="a1"), *more)).summary
     torn = [*near(1, on="a1"), pod("b", native="g", on="b1"), *more]

@@ -1,4 +1,4 @@
-"""In which HyperNode a gang is, and when it is free to choose another."""
+"""The allocated HyperNode of a gang, and when the gang may use another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Native groups that ask for one value of a node label: all of their pods are there, or wait."""
+"""Native groups that request one value of a node label: all pods run on nodes with one value, or wait."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_all_pods_of_a_gang_are_in_one_rack() -> None:
     assert nodes_of(outcome) == ["b1", "b1", "b2", "b2"]
 
 
-def test_a_gang_that_fits_into_no_rack_waits_though_the_cluster_has_room() -> None:
+def test_a_gang_that_fits_into_no_rack_waits_though_the_cluster_has_capacity() -> None:
     world = world_of(*racks(a="2 1", b="2", c="3"), near("g", 4), *members("g", 4))
     assert not nodes_of(world.step())
     world.put(node("b2", cpu=2, labels={"rack": "b"}))
@@ -108,13 +108,13 @@ def test_pods_that_run_there_make_a_domain_fuller() -> None:
     assert values_of(world)["g"] == {"b"}
 
 
-def test_a_group_starts_now_rather_than_wait_for_room_in_a_better_domain() -> None:
+def test_a_group_starts_now_rather_than_wait_for_a_better_domain() -> None:
     leaving = [group("v", 1), pod("v-0", "v", on="b1", cpu=3, terminating=True)]
     world = world_of(*racks(a="4 4", b="4"), *leaving, near("g", 3), *members("g", 3))
     assert {name[0] for name in nodes_of(world.step())} == {"a"}
 
 
-def test_a_group_goes_where_room_was_made_for_it() -> None:
+def test_a_group_takes_the_nodes_that_were_cleared_for_it() -> None:
     cleared = members("g", 3, status={"nominatedNodeName": "a1"})
     world = world_of(*racks(a="4 4", b="4"), near("g", 3), *cleared)
     world.step()
@@ -132,7 +132,7 @@ def test_groups_may_ask_for_different_labels() -> None:
     assert [len(values_of(world, "rack")["g"]), len(values_of(world, "row")["h"])] == [1, 1]
 
 
-def test_a_basic_group_starts_what_has_room_in_one_domain() -> None:
+def test_a_basic_group_starts_the_pods_that_fit_in_one_domain() -> None:
     world = world_of(*racks(a="2", b="3"), near("g"), *members("g", 4))
     assert nodes_of(world.step()) == ["b1", "b1", "b1"]
     assert not nodes_of(world.step())
@@ -165,7 +165,7 @@ def test_the_replacement_of_a_lost_pod_stays_with_its_gang() -> None:
     assert nodes_of(world.step()) == ["a3"]
 
 
-def test_a_group_whose_nodes_are_all_lost_waits_until_its_pods_are_gone() -> None:
+def test_a_group_whose_nodes_are_all_lost_waits_until_its_pods_are_deleted() -> None:
     world = world_of(*racks(a="2", b="2"), near("g", 1), *members("g", 1, on="a1"), *members("g", 1, first=1))
     world.drop(decoded(node("a1")))
     assert not nodes_of(world.step())

@@ -1,4 +1,4 @@
-"""HyperNodes that cannot be used are told about once, on themselves and on the jobs that would need them."""
+"""HyperNodes that cannot be used are reported once, on themselves and on the jobs that they affect."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_an_event_on_a_bad_hyper_node_says_why_it_is_left_out_and_is_not_repeate
     assert events(made.run("allocate", POLICY)) == [("t0", "UnknownMembers", unknown)]
 
 
-def test_thousands_of_bad_hyper_nodes_are_told_about_little_by_little() -> None:
+def test_events_about_thousands_of_bad_hyper_nodes_are_spread_over_cycles() -> None:
     made = world(*(hyper_node(f"h{number}", 1, nodes=["x"]) for number in range(MAX_EVENTS + 5)))
     told = [events(made.run("allocate", POLICY)) for _ in range(3)]
     assert [len(each) for each in told] == [MAX_EVENTS, 5, 0]
 
 
-def test_hyper_nodes_that_are_chosen_by_a_pattern_are_told_not_to_be_members() -> None:
+def test_members_of_kind_hyper_node_by_pattern_are_reported_as_left_out() -> None:
     switch = hyper_node("t0", 2)
     switch["spec"]["members"] = [{"type": "HyperNode", "selector": {"regexMatch": {"pattern": "^s"}}}]
     told = "HyperNodes are members by exactMatch alone; those by pattern or labels are left out"
@@ -58,7 +58,7 @@ def test_hyper_nodes_that_are_chosen_by_a_pattern_are_told_not_to_be_members() -
     assert events(made.run("allocate", POLICY)) == [("t0", "UnknownMembers", told)]
 
 
-def test_a_tier_that_is_not_above_those_of_its_members_is_told_and_the_hyper_node_stays() -> None:
+def test_a_tier_that_is_not_above_those_of_its_members_is_reported_and_the_hyper_node_stays() -> None:
     upside_down = hyper_node("t0", 1, children=["s0"])
     made = world(hyper_node("s0", 1, nodes=["a"]), upside_down, hyper_node("u0", 2, children=["t0"]))
     told = "its tier 1 is not above those of members: HyperNode s0 (tier 1); give it a higher tier"
@@ -72,7 +72,7 @@ def test_a_tier_that_is_not_above_those_of_its_members_is_told_and_the_hyper_nod
     assert [event[:2] for event in events(made.run("allocate", POLICY))] == [("t0", "TierNotAboveMembers")]
 
 
-def test_a_name_of_several_tiers_is_told_on_the_first_hyper_node_of_each() -> None:
+def test_a_name_of_several_tiers_is_reported_on_the_first_hyper_node_of_each() -> None:
     racks = [hyper_node(f"r{number}", 1, nodes=["a"], tier_name="rack") for number in range(3)]
     made = world(*racks, hyper_node("s0", 2, nodes=["b"], tier_name="rack"))
     owners = "HyperNode r0 (tier 1), HyperNode s0 (tier 2)"
@@ -147,7 +147,7 @@ def test_a_gang_hears_that_all_hyper_nodes_are_left_out() -> None:
     )
 
 
-def test_a_bad_hyper_node_holds_nobody_else() -> None:
+def test_a_bad_hyper_node_holds_no_other_job() -> None:
     good = hyper_node("good", 1, nodes=["a", "b"])
     made = world(*TWO_PARENTS, good)
     made.job("hard", pods=2, cpu=1, group={"networkTopology": {"mode": "hard", "highestTierAllowed": 1}})

@@ -1,4 +1,4 @@
-"""Fragmentation in columns is what the paper's definition says of each node, to the last bit."""
+"""Fragmentation in columns equals the definition of the paper for each node, to the last bit."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_state_that_was_met_before_is_as_fragmented_as_it_is_anew(
     assert remembering.of(rows, cpu, free).tolist() == expected.tolist()
 
 
-def test_the_most_frequent_tasks_cover_so_much_and_the_larger_of_equals_comes_first() -> None:
+def test_the_most_frequent_tasks_cover_a_fraction_and_the_larger_of_equals_is_first() -> None:
     small, large, rare = TypicalTask(1000, 1000, 1), TypicalTask(2000, 1000, 1), TypicalTask(9000)
     chosen = most_frequent({small: 48, large: 48, rare: 4}, 0.95)
     assert [(task, round(weight, 6)) for task, weight in chosen] == [(large, 0.5), (small, 0.5)]

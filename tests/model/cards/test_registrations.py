@@ -1,4 +1,4 @@
-"""Cards from what device plugins write onto nodes, real ones and hostile ones."""
+"""Cards from the annotations that device plugins write, real ones and hostile ones."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_npus_whose_registration_cannot_be_read_are_none(text: str) -> None:
     assert problem.startswith("hami.io/node-register-Ascend310P: ")
 
 
-def test_a_number_of_gpus_that_nobody_has_is_not_counted_out() -> None:
+def test_a_number_of_gpus_that_no_node_can_have_is_refused() -> None:
     sizes = {"volcano.sh/gpu-memory": 10**9, "volcano.sh/gpu-number": 10**9}
     registrations, (problem,) = read(node("a", **sizes))
     assert registrations == []

@@ -1,4 +1,4 @@
-"""The annotation that tells a node and later schedulers which CPUs a task was given."""
+"""The annotation that has the CPUs of a task for its node and for later schedulers."""
 
 import json
 

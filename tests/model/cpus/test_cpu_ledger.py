@@ -1,4 +1,4 @@
-"""Which CPUs are free: after grants, listed pods, restarts; and bad objects."""
+"""Free CPUs after grants, listed pods and restarts; and bad objects."""
 
 import pytest
 

@@ -69,7 +69,7 @@ def test_a_node_that_holds_more_than_it_has_takes_nothing_off_the_others() -> No
     assert (sums.free[CPU, 0], sums.free_in_future[CPU, 0]) == (4000, 4000)
 
 
-def test_no_domains_and_no_nodes_are_no_trouble() -> None:
+def test_no_domains_and_no_nodes_have_empty_sums() -> None:
     assert sums_of([], columns_of([1])).free.shape[1] == 0
     assert sums_of([domain("none", [])], Columns(columns_of([1]).dims)).free.tolist() == [[0], [0], [0]]
 
@@ -92,7 +92,7 @@ def test_sums_follow_every_change_of_nodes(
             assert getattr(sums, name).tolist() == expected
 
 
-def test_a_sum_that_exceeds_64_bits_is_as_large_as_can_be_told() -> None:
+def test_a_sum_that_exceeds_64_bits_is_saturated() -> None:
     columns = columns_of([1] * 200)
     sums = sums_of([domain("all", list(range(200))), domain("first", [0])], columns)
     for row in range(200):
@@ -104,7 +104,7 @@ def test_a_sum_that_exceeds_64_bits_is_as_large_as_can_be_told() -> None:
     assert sums.leaving[MEMORY, 0] == 0
 
 
-def test_sums_of_several_blocks_that_are_as_large_as_can_be_told_do_not_wrap_around() -> None:
+def test_sums_of_several_saturated_blocks_do_not_wrap_around() -> None:
     columns = columns_of([1] * 200, "64Pi")
     for row in range(200):
         columns.promise(row, {MEMORY: 2**56}, -1)

@@ -1,4 +1,4 @@
-"""The tree of HyperNodes: who is a member, what is left out and why; it follows every change."""
+"""The tree of HyperNodes: members, what is left out and why, after every change."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_patterns_of_the_youngest_are_left_out_if_all_take_too_long(monkeypatch:
     assert model.tree.problems == {}
 
 
-def test_a_pattern_that_takes_too_long_costs_nobody_else_its_nodes() -> None:
+def test_a_pattern_that_takes_too_long_leaves_other_hyper_nodes_their_nodes() -> None:
     nodes = [node(f"node-{number:04}") for number in range(300)]
     large = switch("large", 1, *(by_pattern(f"[a-z]{{{900 + number}}}[0-9]{{900}}") for number in range(90)))
     begin = process_time()
@@ -398,7 +398,7 @@ def test_after_any_changes_the_tree_is_as_if_built_anew(begin: list[Manifest], c
         _check_by_definition(model)
 
 
-def test_a_hyper_node_that_changed_is_still_told_that_its_tier_is_too_low() -> None:
+def test_a_hyper_node_that_changed_keeps_the_notice_about_its_low_tier() -> None:
     above = [
         switch(f"above-{n}", 1, member("HyperNode", exactMatch={"name": f"below-{n}"})) for n in range(8)
     ]
@@ -531,7 +531,7 @@ def test_a_hyper_node_from_a_label_shows_the_value_and_others_their_names() -> N
     assert titles(model) == {"hypernode-racks-tier1-5q82h": "rack-1", "mine": "mine"}
 
 
-def test_equal_values_are_told_apart_by_their_labels_and_else_by_names() -> None:
+def test_equal_values_are_distinguished_by_their_labels_and_else_by_names() -> None:
     model = Model(
         discovered("a", "topology/rack", "1"),
         discovered("b", "topology/row", "1", tier=2),

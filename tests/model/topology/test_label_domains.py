@@ -1,4 +1,4 @@
-"""Domains by a label: the nodes of each value, made when asked for and again when a node changes."""
+"""Domains by a label: the nodes of each value, computed on first use and again when a node changes."""
 
 from __future__ import annotations
 

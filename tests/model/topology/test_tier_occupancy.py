@@ -1,4 +1,4 @@
-"""How full tiers are, and the largest gang that would still fit below one switch of each."""
+"""The occupancy of tiers, and the largest gang that still fits below one switch of each."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_node_that_becomes_unready_is_free_no_more_and_later_again() -> None:
         assert rack.resources[NODES].free == free
 
 
-def test_every_hyper_node_tells_what_it_has_and_has_free() -> None:
+def test_every_hyper_node_has_total_and_free_amounts() -> None:
     amounts = TierOccupancies(cluster().job("j", pods=1, cpu=1, gpu=8, running_on="n0").cluster).by_domain()
     assert set(amounts) == {"r0", "r1", "r2", "r3", "row0", "row1"}
     assert amounts["r0"] == {NODES: (2, 1), GPUS: (16, 8), "cpu": (8, 7), "memory": (2**37, 2**37)}
@@ -99,11 +99,11 @@ def test_every_hyper_node_tells_what_it_has_and_has_free() -> None:
     assert TierOccupancies(World().add(node("n0")).cluster).by_domain() == {}
 
 
-def test_without_gpus_there_are_none_to_tell_of() -> None:
+def test_without_gpus_none_are_reported() -> None:
     assert list(tiers(cluster(gpus=0))[1].resources) == [NODES, "cpu", "memory"]
 
 
-def test_without_hyper_nodes_there_is_nothing_to_tell() -> None:
+def test_without_hyper_nodes_no_tier_is_reported() -> None:
     assert tiers(World(nodes="a cpu=1")) == {}
     assert list(tiers(World(nodes="a cpu=1").add(hyper_node("empty", 1)))) == []
 

@@ -1,4 +1,4 @@
-"""What a device plugin makes of the annotations of pods, step by step as volcano-vgpu-device-plugin does it."""
+"""A device plugin that reads the annotations of pods, step by step as volcano-vgpu-device-plugin does."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_a_factor_makes_slots_of_units_that_pods_ask_for() -> None:
     assert world.cluster.cards.nodes["a"]["hamivgpu"].now.memory == [2048]
 
 
-def test_a_config_map_that_changes_is_read_again_and_a_bad_one_is_told() -> None:
+def test_a_config_map_that_changes_is_read_again_and_a_bad_one_is_reported() -> None:
     node = vgpu_node("a", card("GPU-0", 40960, mode="mig"))
     world = world_of(VGPU, node, card_pod("p", vgpu(1000)))
     world.step()

@@ -1,4 +1,4 @@
-"""Device plugins as they are find in the annotations what the scheduler gave out."""
+"""Real device plugins find the granted shares in the annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The older way to share GPUs: memory of one card, or so many whole cards."""
+"""The older way to share GPUs: memory of one card, or a number of whole cards."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_bind_says_which_cards_and_when() -> None:
     }
 
 
-def test_whole_cards_are_those_that_nobody_has() -> None:
+def test_whole_cards_are_those_without_shares() -> None:
     running = card_pod("old", {NUMBER: 1}, on="a", annotations={"volcano.sh/gpu-index": "1"})
     world = world_of(
         NUMBERS, gpu_node("a", 3), running, card_pod("p", {NUMBER: 2}), card_pod("q", {NUMBER: 1})

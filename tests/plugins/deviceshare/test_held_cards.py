@@ -1,4 +1,4 @@
-"""`holdFor` and cards: what was cleared on a card for a task is given to nobody else."""
+"""`holdFor` and cards: what was cleared on a card for a task is granted to no other task."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_more_urgent_pod_gets_another_card(hold: str, binds: dict[str, str], c
     assert shares_of(world.task("third")) == cards
 
 
-def test_a_pod_for_which_only_the_held_card_has_room_waits_and_says_so() -> None:
+def test_a_pod_that_fits_only_on_the_held_card_waits_with_that_reason() -> None:
     world = cleared("5m")
     world.add(*card_pod("third", vgpu(4000), priority="higher", preemptionPolicy="Never"))
     result = world.step()
@@ -69,7 +69,7 @@ def test_a_pod_for_which_only_the_held_card_has_room_waits_and_says_so() -> None
     assert "no card with enough beside what is held for other pods" in result.why("third")
 
 
-def test_what_is_held_is_free_once_its_owner_is_gone() -> None:
+def test_what_is_held_is_free_once_its_owner_is_deleted() -> None:
     world = cleared("5m")
     world.add(*card_pod("third", vgpu(4000), priority="higher"))
     world.remove(card_pod("new", vgpu(8000), priority="high")[1])

@@ -1,4 +1,4 @@
-"""A node serves a pod at a time where its device plugin needs that."""
+"""A node serves one pod at a time if its device plugin requires that."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_fresh_lock_keeps_pods_away_and_an_old_one_was_left_behind(lock: str, 
     assert len(world.step().binds) == bound
 
 
-def test_a_pod_goes_to_a_node_that_is_not_locked() -> None:
+def test_a_pod_is_placed_on_a_node_that_is_not_locked() -> None:
     world = locked_world(ago(10), "p")
     world.add(vgpu_node("b"))
     assert world.step().binds == {"default/p": "b"}
@@ -57,7 +57,7 @@ def test_a_lock_that_was_taken_off_lets_the_pod_in() -> None:
     assert world.step().binds == {"default/p": "a"}
 
 
-def test_without_the_switch_nobody_looks_at_locks() -> None:
+def test_without_the_switch_locks_are_ignored() -> None:
     node = vgpu_node("a", annotations={"hamivgpu": ago(10)})
     world = world_of(card_policy(VGPUEnable=True), node, *(card_pod(name, vgpu(1000)) for name in "pq"))
     assert len(world.step().binds) == 2

@@ -1,4 +1,4 @@
-"""Parts of GPUs by memory, cores, type and uuid: which card a pod gets, and why it gets none."""
+"""Parts of GPUs by memory, cores, type and uuid: the card of a pod, and why it gets none."""
 
 from __future__ import annotations
 
@@ -131,9 +131,7 @@ def test_every_reason_of_cards_has_its_own_text_and_a_remedy() -> None:
     assert all(reason.remedy for reason in REASONS)
 
 
-def test_a_card_with_all_cores_given_out_takes_nobody_else_and_one_that_is_shared_is_not_given_out_whole() -> (
-    None
-):
+def test_a_card_with_all_cores_granted_takes_no_other_pod_and_a_shared_one_is_not_granted_whole() -> None:
     whole = card_pod("whole", vgpu(1000, 100), on="a", annotations=held("GPU-a-0,NVIDIA,1000,100:"))
     some = card_pod("some", vgpu(1000), on="a", annotations=held("GPU-a-1,NVIDIA,1000,0:"))
     world = world_of(
@@ -224,7 +222,7 @@ def test_what_a_running_pod_holds_counts_from_its_annotation_after_a_restart() -
     assert [node.now.memory for node in cards] == [[5000], [5000]]
 
 
-def test_preempting_evicts_for_a_part_of_a_card_and_nobody_in_vain() -> None:
+def test_preempting_evicts_for_a_part_of_a_card_and_no_pod_in_vain() -> None:
     text = card_policy("allocate, preempt", "priority gang conformance", VGPUEnable=True)
     low = [
         card_pod(f"low-{i}", vgpu(6000), job="low", on="a", annotations=held(f"GPU-a-{i},NVIDIA,6000,0:"))
@@ -265,7 +263,7 @@ def test_a_node_whose_cards_cannot_be_read_has_none_and_an_event_says_why() -> N
     assert not again
 
 
-def test_pods_without_parts_of_cards_are_not_asked_about() -> None:
+def test_pods_without_parts_of_cards_are_not_evaluated() -> None:
     world = world_of(VGPU, vgpu_node("a"))
     world.job("plain", pods=1, cpu=1)
     world.step()

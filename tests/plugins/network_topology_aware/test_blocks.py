@@ -1,4 +1,4 @@
-"""Keep blocks whole: a gang takes the room that is worth least to those that are likely to come."""
+"""Keep blocks whole: a gang takes the capacity that is worth least to the gangs that are likely to arrive."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_room_for_a_gang_of_two_is_not_broken_where_a_single_node_is_left_over(
 
 
 @pytest.mark.parametrize(("size", "switch"), [(2, "s1"), (3, "s0")])
-def test_what_comes_is_learned_from_the_gangs_that_are_there(size: int, switch: str) -> None:
+def test_likely_gangs_are_learned_from_the_gangs_that_exist(size: int, switch: str) -> None:
     nodes = FULL.split()
     world = world_with(" ".join(["0 1 4", *nodes[size:]]), keepBlocksWhole=True)
     world.job("seen", pods=size, running_on=NAMES[8 : 8 + size], cpu=4, group=topology(1))

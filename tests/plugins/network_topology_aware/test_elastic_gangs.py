@@ -38,7 +38,7 @@ def test_a_gang_starts_with_its_minimum_where_not_all_of_it_fits_and_grows_insid
     assert places(made) == [], "the other pods wait for room below the same switch"
 
 
-def test_by_default_it_waits_for_room_for_all_of_it_as_with_volcano() -> None:
+def test_by_default_it_waits_for_capacity_for_all_its_pods_as_with_volcano() -> None:
     assert places(world(startWithMinimum=False).job("j", pods=4, minimum=1, cpu=3, group=topology(1))) == []
 
 
@@ -47,19 +47,19 @@ def test_soft_means_anywhere_if_need_be() -> None:
     assert len(places(made)) == 9, "all nodes, that outside of the tree too"
 
 
-def test_where_all_of_it_fits_comes_first() -> None:
+def test_a_hyper_node_in_which_all_pods_fit_is_first() -> None:
     made = world().job("used", pods=1, running_on="n0", cpu=3)
     made.job("j", pods=4, minimum=1, cpu=4, group=topology(2))
     assert places(made) == ["n4", "n5", "n6", "n7"]
 
 
-def test_of_those_with_room_for_a_part_the_one_with_the_most_comes_first() -> None:
+def test_of_those_with_capacity_for_a_part_the_freest_is_first() -> None:
     made = world().job("used", pods=3, running_on="n0 n3 n4", cpu=3)
     made.job("j", pods=4, minimum=1, cpu=3, group=topology(1))
     assert places(made) == ["n6", "n7"]
 
 
-def test_too_little_room_for_the_minimum_is_too_little() -> None:
+def test_too_little_capacity_for_the_minimum_is_not_enough() -> None:
     assert places(world().job("j", pods=6, minimum=3, cpu=3, group=topology(1))) == []
 
 

@@ -1,4 +1,4 @@
-"""HyperNodes to try: the lowest first, only those with room, near to what is allocated."""
+"""HyperNodes to try: the lowest first, only those with capacity, near the allocated ones."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_tiers_up_to_the_highest_allowed_are_tried_from_below(asked: dict, tried
     assert gradients(world, "j") == tried
 
 
-def test_hyper_nodes_without_room_for_the_minimum_resources_are_left_out() -> None:
+def test_hyper_nodes_without_capacity_for_the_minimum_resources_are_left_out() -> None:
     world = tree_world().job("big", pods=6, running_on="n0 n0 n2 n4 n4 n4", cpu=1)
     world.job("j", pods=2, cpu=4, group={**topology(2), "minResources": {"cpu": "7"}})
     world.step()
@@ -96,7 +96,7 @@ def test_what_is_allocated_narrows_the_search(tier: int, allocated: str, root: s
     assert gradients(world, "j", root) == tried, "and whether there is room is not asked"
 
 
-def test_a_sub_group_needs_room_for_what_it_has_pending() -> None:
+def test_a_sub_group_needs_capacity_for_its_pending_tasks() -> None:
     world = tree_world().job("big", pods=3, running_on="n0 n1 n2", cpu=3)
     world.job("j", pods=2, cpu=3, group=topology(1))
     world.step()
@@ -107,7 +107,7 @@ def test_a_sub_group_needs_room_for_what_it_has_pending() -> None:
     ]
 
 
-def test_hyper_nodes_of_one_tier_come_by_name_whatever_they_are_below() -> None:
+def test_hyper_nodes_of_one_tier_are_sorted_by_name() -> None:
     tree = [
         hyper_node("b", nodes=["n0"]),
         hyper_node("a", nodes=["n1"]),

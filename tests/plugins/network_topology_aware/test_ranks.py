@@ -65,7 +65,7 @@ def test_a_leaf_that_holds_all_is_taken_and_of_several_the_tightest() -> None:
     assert leaves(world, "j-w") == ["s1"] * 4
 
 
-def test_if_none_holds_all_the_roomiest_begins_and_the_tightest_for_the_rest_ends() -> None:
+def test_if_no_leaf_holds_all_the_freest_is_first_and_the_tightest_for_the_remainder_last() -> None:
     world = world_with([2, 2, 1, 1, 4, 2, 3, 1]).job("j-w", pods=10, cpu=1, group=topology(mode="soft"))
     world.step()
     assert leaves(world, "j-w") == ["s1"] * 6 + ["s0"] * 4, "s0 has room for four, as s3, and is nearer"
@@ -77,7 +77,7 @@ def test_the_next_leaf_is_the_nearest_to_the_last_rank() -> None:
     assert runs(leaves(world, "j-w")) == ["s2", "s3"]
 
 
-def test_the_replacement_of_a_lost_pod_goes_to_its_neighbours() -> None:
+def test_the_replacement_of_a_lost_pod_is_placed_near_its_neighbours() -> None:
     world = world_with([0] * 8).job("j-w", pods=12, cpu=1, group=topology(mode="soft"))
     world.step()
     assert runs(before := leaves(world, "j-w")) == [before[0], before[-1]]
@@ -119,7 +119,7 @@ def test_a_gang_outside_of_all_leaves_is_placed_all_the_same() -> None:
 
 @settings(max_examples=scaled(20))
 @given(used=st.lists(st.integers(0, 4), min_size=8, max_size=8), pods=st.integers(1, 12))
-def test_no_leaf_is_left_while_it_has_room(used: list[int], pods: int) -> None:
+def test_no_leaf_is_left_while_it_has_capacity(used: list[int], pods: int) -> None:
     world = world_with([*used, 4]).job("j-w", pods=pods, cpu=1, group=topology(mode="soft"))
     world.step()
     visited = runs(leaves(world, "j-w"))

@@ -1,4 +1,4 @@
-"""The fuller HyperNode for a gang, nodes near its other pods, and used HyperNodes for pods that are alone."""
+"""The fuller HyperNode for a gang, nodes near its other pods, and used HyperNodes for single pods."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Small clusters with HyperNodes, and what the plugin says about them."""
+"""Small clusters with HyperNodes, and the results of the plugin for them."""
 
 from __future__ import annotations
 

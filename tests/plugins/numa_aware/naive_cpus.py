@@ -1,4 +1,4 @@
-"""Hints and CPUs as the specification tells them, over all sets of NUMA nodes and with plain sets (spec 04 7)."""
+"""Hints and CPUs as specified, over all sets of NUMA nodes and with plain sets (spec 04 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Guaranteed pod that waits is told: what nodes lack, and what would help."""
+"""Explanations of pending Guaranteed pods: what nodes lack, and the remedy."""
 
 import pytest
 
@@ -24,11 +24,11 @@ def hint(world: World) -> str:
         ([numa_topology("n", allocatable=None)], "all CPUs are exclusively assigned to containers"),
     ],
 )
-def test_what_the_nodes_lack_is_told(topologies: list, helps: str) -> None:
+def test_the_message_names_what_the_nodes_lack(topologies: list, helps: str) -> None:
     assert helps in hint(numa_world(numa_pod("p", 3, policy="restricted"), *topologies))
 
 
-def test_a_container_that_finds_no_cpus_is_told_how_many_there_are_and_where() -> None:
+def test_a_container_without_cpus_is_explained_by_their_number_and_place() -> None:
     world = numa_world(
         numa_pod("p", 1, 6, policy="single-numa-node"),
         numa_topology("m", "single-numa-node"),

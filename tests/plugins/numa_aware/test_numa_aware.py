@@ -114,7 +114,7 @@ def test_only_a_policy_of_its_own_gives_a_pod_preferences() -> None:
 # -- grants
 
 
-def test_a_bind_tells_the_cpus_and_their_numa_nodes() -> None:
+def test_a_bind_has_the_cpus_and_their_numa_nodes() -> None:
     result = numa_world(numa_pod("p", 5, policy="restricted"), numa_topology("n")).step()
     (bind,) = (decision for decision in result.decisions if isinstance(decision, Bind))
     (grant,) = bind.grants
@@ -141,7 +141,7 @@ def test_a_gang_that_does_not_fit_leaves_no_cpu_taken() -> None:
     assert world.cluster.cpus.free("n") == 0xFF
 
 
-def test_cpus_are_free_again_when_the_pod_is_gone() -> None:
+def test_cpus_are_free_again_when_the_pod_is_deleted() -> None:
     world = numa_world(numa_pod("p", 8), numa_topology("n", "restricted"))
     world.step()
     assert world.cluster.cpus.free("n") == 0
