@@ -60,7 +60,6 @@ class TopologyGate:
         self._by_size = by_size
         self._asked = AskedPods(session)
         self._sizes: dict[tuple[int | str, frozenset[tuple[Shape, int]]], _Size] = {}
-        self._empty: dict[int, str] = {}
         self._lacking: dict[frozenset[tuple[Shape, int]], Amounts] = {}
 
     def of_job(self, job: Job) -> Diagnosis | None:
@@ -145,8 +144,8 @@ class TopologyGate:
 
     def _hyper_node_texts(self, unit: Job | SubJob, wider: str) -> tuple[str, str]:
         limit = self._session.topology.tier_limit(unit) or 0
-        bad = left_out(self._session.cluster.hyper_nodes, lambda spec: spec.tier <= limit)
-        bad = f", and {bad}" if bad else ""
+        tree = self._session.cluster.hyper_nodes
+        bad = _and(left_out(tree, lambda spec: spec.tier <= limit))
         tier = _tier_text(unit, limit)
         if any(placed(unit)):
             domains = possible_domains(self._session.cluster, unit)
@@ -163,19 +162,13 @@ class TopologyGate:
         if size is _Size.ENOUGH:
             text = f"no HyperNode of {tier} or below has capacity for {gang}{bad}"
             return text, self._with_actions(f"wait until one has capacity, {fewer}{wider}")
-        bad += self._without_nodes(limit)
+        bad += _and(without_nodes(tree, limit))
         if size is _Size.WITH_ALL_NODES:
             text = f"no HyperNode of {tier} or below has enough usable nodes for {gang}{bad}"
             return text, f"{_USE_NODES}, {fewer}{wider}"
         text = f"no HyperNode of {tier} or below is large enough for {gang}{bad}"
         later = f"or {_farther_apart(unit)} and wait"
         return text, f"{fewer}{LESS}, {later if wider == LESS else wider}"
-
-    def _without_nodes(self, limit: int) -> str:
-        if limit not in self._empty:
-            empty = without_nodes(self._session.cluster.hyper_nodes, limit)
-            self._empty[limit] = f", and {empty}" if empty else ""
-        return self._empty[limit]
 
     def _label_texts(self, job: Job | SubJob) -> tuple[str, str]:
         key, columns = label_key(job), self._session.cluster.columns
@@ -264,6 +257,10 @@ class TopologyGate:
             return domains
         above = possible_domains(self._session.cluster, job)
         return [domain for domain in domains if any(each.contains(domain) for each in above)]
+
+
+def _and(text: str) -> str:
+    return f", and {text}" if text else ""
 
 
 def _nodes_are_lost(unit: Job | SubJob) -> bool:
