@@ -167,13 +167,11 @@ class Membership:
 
     def _nodes_of(self, members: Members, nodes: Mapping[str, Node], columns: Columns) -> Ints:
         """The rows of the nodes that are members by name, by pattern or by labels."""
-        selected = np.zeros(len(columns), dtype=bool)
         names = chain(members.names, *map(self._patterns.matched, members.patterns))
-        rows = [nodes[name].row for name in names if name in nodes]
-        selected[[row for row in rows if row >= 0]] = True
+        rows = {nodes[name].row for name in names if name in nodes} - {-1}
         for term in members.terms:
-            selected |= matching_term(columns, term)
-        return np.flatnonzero(selected)
+            rows.update(np.flatnonzero(matching_term(columns, term)).tolist())
+        return np.array(sorted(rows), dtype=np.int64)
 
     def unknown_members(self, name: str, nodes: Mapping[str, Node]) -> str:
         """A sentence about members of a HyperNode that do not exist or that are skipped; empty if there are none."""
