@@ -126,7 +126,7 @@ def test_an_answer_of_the_wrong_kind_is_charged_to_its_plugin() -> None:
     assert failure.startswith("plugin 'vague' failed in filter_nodes: ValueError: ")
 
 
-def test_an_exception_object_that_two_plugins_share_is_charged_to_whoever_raised_it() -> None:
+def test_an_exception_object_that_two_plugins_share_is_attributed_to_the_one_that_raised_it() -> None:
     class First(Plugin):
         """Raises over job a."""
 

@@ -59,7 +59,7 @@ def test_every_and_some(answers: list, all_of: bool, any_of: bool) -> None:
 @pytest.mark.parametrize(
     ("answers", "starving"), [([], False), ([[], [True, False]], False), ([[], [True], [False]], True)]
 )
-def test_the_first_tier_with_an_opinion_decides_who_starves(answers: list, starving: bool) -> None:
+def test_the_first_tier_with_an_opinion_decides_which_jobs_starve(answers: list, starving: bool) -> None:
     assert points.every_of_first_tier(tiers(*answers))("job") is starving
 
 
@@ -79,7 +79,7 @@ def test_the_first_answer_that_is_not_none_counts() -> None:
     assert points.first_answer(tiers([None]))("job") is None
 
 
-def test_everybody_is_told_and_all_lists_are_gathered() -> None:
+def test_all_plugins_are_notified_and_all_lists_are_gathered() -> None:
     jobs: list[str] = []
     points.notify([[jobs.append], [jobs.append]])("job")
     assert jobs == ["job", "job"]
@@ -110,7 +110,7 @@ def test_victims_by_union_come_from_the_first_tier_that_names_any() -> None:
     assert points.union_of_first_tier(tiers([[]]))("tasks") == {}
 
 
-def test_a_victim_by_union_knows_who_named_it() -> None:
+def test_a_victim_by_union_has_the_plugin_that_named_it() -> None:
     def naming(*tasks: str) -> type[Plugin]:
         return type("Naming", (Plugin,), {"name": "".join(tasks), "victim_tasks": lambda *_: tasks})
 

@@ -27,7 +27,7 @@ def decided(*pods, plugins: str = "proportion", features=ON, cpu: str = "8", cap
     return let_out, list(binds(result))
 
 
-def test_a_pod_is_let_out_when_its_queue_has_room_and_is_not_placed_yet() -> None:
+def test_the_gate_of_a_pod_is_removed_when_its_queue_has_capacity_before_it_is_placed() -> None:
     assert decided(held("a"), pod("free", "web")) == (["a"], ["free"])
 
 
@@ -35,21 +35,21 @@ def test_without_the_feature_the_gate_stays() -> None:
     assert decided(held("a"), features=[]) == ([], [])
 
 
-def test_who_is_held_by_another_gate_or_did_not_ask_for_ours_stays() -> None:
+def test_pods_with_another_gate_or_without_ours_keep_their_gates() -> None:
     assert decided(held("a", ("mine",)), held("b", (GATE, "mine")), held("c", annotated="no")) == ([], [])
 
 
-def test_a_queue_that_is_full_lets_nobody_out() -> None:
+def test_a_full_queue_removes_no_gates() -> None:
     assert decided(pod("old", "web", on="n1"), held("a"), capability="1") == ([], [])
 
 
-def test_capacity_lets_out_no_more_than_have_room() -> None:
+def test_capacity_removes_no_more_gates_than_pods_fit() -> None:
     pods = [held(f"w-{number}") for number in range(5)]
     let_out, _ = decided(*pods, plugins="capacity", capability="3")
     assert len(let_out) == 3
 
 
-def test_capacity_keeps_room_for_who_was_let_out() -> None:
+def test_capacity_reserves_for_pods_whose_gate_was_removed() -> None:
     """The one that was let out finds no node that is large enough, but its place in the queue is its own."""
     waiting = pod(
         "waits", "web", cpu="2", annotations={GATE: "true"}, labels={}, spec={"nodeSelector": {"no": "such"}}
@@ -60,13 +60,13 @@ def test_capacity_keeps_room_for_who_was_let_out() -> None:
     assert len(let_out) + len(bound) == 1
 
 
-def test_capacity_forgets_who_has_a_place() -> None:
+def test_capacity_drops_reservations_of_placed_pods() -> None:
     placed = pod("placed", "web", cpu="2", annotations={GATE: "true"}, priority=9)
     let_out, bound = decided(placed, held("a"), plugins="capacity", capability="3")
     assert (let_out, bound) == (["a"], ["placed"])
 
 
-def test_asking_capacity_about_a_pod_keeps_no_room_for_it() -> None:
+def test_a_question_about_a_pod_reserves_nothing_for_it() -> None:
     world = World().add(queue(capability={"cpu": "1"}), node("n1", cpu=8))
     session = world.add(group("web"), held("a"), held("b")).session(Capacity)
     session.features = frozenset(ON)
@@ -93,7 +93,7 @@ def let_out(outcome: Outcome) -> list[str]:
     return [decision.name for decision in outcome.decisions if isinstance(decision, GateRemoval)]
 
 
-def test_capacity_keeps_room_for_a_pod_whose_removed_gate_is_not_shown_yet() -> None:
+def test_capacity_reserves_for_a_pod_whose_gate_removal_is_not_shown_yet() -> None:
     world = living(held("a"), capability="2")
     assert let_out(world.cycle()) == ["a"]
     world.put(pod("a", "web", annotations={GATE: "true"}))

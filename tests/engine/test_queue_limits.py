@@ -27,7 +27,7 @@ def world(phase: str, *pods: object, minimum: int = 1) -> Cluster:
     return World().add(node("n1"), owner, *pods).cluster
 
 
-def test_a_job_that_was_let_in_is_owed_what_it_lacks_of_its_minimum() -> None:
+def test_what_an_admitted_job_lacks_of_its_minimum_is_reserved() -> None:
     cluster = world("Inqueue", pod("g-0", "g", on="n1", memory="1Gi"), pod("g-1", "g", memory="1Gi"))
     assert pledges_of(cluster).of(cluster.queues["default"]) == {CPU: 2000, 2: -1}
 
@@ -44,7 +44,7 @@ def test_what_a_job_has_beyond_its_minimum_is_credited() -> None:
     assert pledges_of(cluster).of(cluster.queues["default"]) == {CPU: -1000, 2: -1}
 
 
-def test_a_job_that_waits_is_owed_nothing_until_it_is_let_in() -> None:
+def test_nothing_is_reserved_for_a_job_before_its_admission() -> None:
     cluster = world("Pending", pod("g-0", "g", memory="1Gi"))
     pledges, home = pledges_of(cluster), cluster.queues["default"]
     assert pledges.of(home) == {}
@@ -52,7 +52,7 @@ def test_a_job_that_waits_is_owed_nothing_until_it_is_let_in() -> None:
     assert promised == pledges.of(home) == {CPU: 3000, MEMORY: 2**30}
 
 
-def test_what_was_promised_is_counted_anew_when_the_next_session_opens() -> None:
+def test_reservations_are_counted_again_when_the_next_session_opens() -> None:
     cluster = world("Pending", pod("g-0", "g", memory="1Gi"))
     pledges, job = pledges_of(cluster), job_named(cluster, "g")
     pledges.admit(job)

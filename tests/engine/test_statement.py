@@ -96,7 +96,7 @@ def test_an_eviction_that_is_taken_back_restores_the_status_of_before(session: S
     assert r.status is Status.RUNNING
 
 
-def test_a_nomination_is_told_by_the_trial_of_a_task_for_which_somebody_was_evicted(session: Session) -> None:
+def test_a_task_is_nominated_by_a_trial_that_evicted_pods_for_it(session: Session) -> None:
     a, n0 = task_named(session.cluster, "a"), session.cluster.nodes["n0"]
     with session.statement() as trial:
         trial.pipeline(a, n0, evicted=True)
@@ -105,7 +105,7 @@ def test_a_nomination_is_told_by_the_trial_of_a_task_for_which_somebody_was_evic
     assert not session.journal.is_nominated(a)
 
 
-def test_release_gives_room_back_and_its_undo_takes_it_again(session: Session) -> None:
+def test_release_frees_capacity_and_its_undo_takes_it_again(session: Session) -> None:
     a, n0 = task_named(session.cluster, "a"), session.cluster.nodes["n0"]
     with session.statement() as trial:
         trial.allocate(a, n0)

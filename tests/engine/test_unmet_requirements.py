@@ -112,7 +112,7 @@ HONOURED_BY = {"a device class as a resource": "predicates"}
 
 @pytest.mark.parametrize("plugins", POLICIES)
 @pytest.mark.parametrize("asks", POD_DEMANDS)
-def test_a_pod_with_a_requirement_that_nobody_honours_is_never_bound(asks: str, plugins: str) -> None:
+def test_a_pod_with_a_requirement_that_no_plugin_honours_is_never_bound(asks: str, plugins: str) -> None:
     if HONOURED_BY.get(asks, plugins + ".") in plugins:
         return
     terms = {"cpu": 1, **POD_DEMANDS[asks]}
@@ -230,7 +230,7 @@ def test_hyper_nodes_are_no_way_out_while_no_plugin_honours_a_hard_topology() ->
     assert waits.hint.startswith("add network-topology-aware to the policy")
 
 
-def test_whoever_honours_a_requirement_has_its_pods_placed() -> None:
+def test_pods_are_placed_if_a_plugin_honours_their_requirement() -> None:
     made = world().add(hyper_node("spine")).job("j", pods=2, cpu=1, group=BY_NAME)
     assert len(made.run(PLACE, "gang honest", plugin_classes=[Honours]).binds) == 2
 
@@ -246,7 +246,7 @@ def test_thousands_of_sub_group_policies_cost_no_more_than_their_number() -> Non
     assert len(result.ignored["default/j"]) <= 1024
 
 
-def test_a_gang_that_cannot_be_served_is_not_let_in_and_takes_no_room_of_its_queue() -> None:
+def test_a_gang_with_an_unmet_requirement_is_not_admitted_and_takes_nothing_of_its_queue() -> None:
     cluster = World(nodes="a cpu=8", queues="q capability=cpu:8")
     cluster.job("j", pods=2, cpu=4, queue="q", group=HARD, min_resources={"cpu": 8})
     cluster.job("other", pods=2, cpu=4, queue="q", min_resources={"cpu": 8})
@@ -295,7 +295,7 @@ def test_a_queue_that_requires_node_groups_waits_for_a_plugin_that_knows_them(af
 @pytest.mark.parametrize(
     "terms", [{"group": HARD}, {"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}}]
 )
-def test_nobody_is_evicted_for_a_pod_that_cannot_be_bound(evicting: str, terms: Any) -> None:
+def test_no_pod_is_evicted_for_a_pod_that_cannot_be_bound(evicting: str, terms: Any) -> None:
     def cluster() -> World:
         made = World(nodes="a cpu=4", queues="poor weight=1; rich weight=3")
         return made.job("victim", queue="poor", pods=4, minimum=0, cpu=1, running_on="a a a a")
@@ -369,14 +369,14 @@ WISHES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def test_a_queue_that_wants_its_jobs_in_order_is_told_that_they_are_not() -> None:
+def test_a_queue_with_an_order_that_no_plugin_honours_gets_an_event() -> None:
     queue = {"kind": "Queue", "metadata": {"name": "q"}, "spec": {"dequeueStrategy": "fifo"}}
     result = world().add(queue).job("j", cpu=1, queue="q").run(PLACE, "gang")
     assert "spec.dequeueStrategy of its queue (fifo)" in result.ignored["default/j"]
 
 
 @pytest.mark.parametrize("wish", WISHES)
-def test_a_wish_that_nobody_honours_is_told_once_and_the_pods_start(wish: str) -> None:
+def test_a_soft_requirement_that_no_plugin_honours_is_reported_once_and_the_pods_start(wish: str) -> None:
     terms, told = WISHES[wish]
     made = world().job("j", pods=2, cpu=1, **terms)
     result = made.run(PLACE, "gang", cycles=3)
@@ -388,7 +388,7 @@ def test_a_wish_that_nobody_honours_is_told_once_and_the_pods_start(wish: str) -
     assert told in events[0].message
 
 
-def test_wishes_are_not_told_again_when_a_pod_is_replaced() -> None:
+def test_soft_requirements_are_not_reported_again_when_a_pod_is_replaced() -> None:
     linux = pod("a", "j", spec={"nodeSelector": {"disk": "fast"}})
     windows = pod("b", "j", spec={"os": {"name": "windows"}})
     made = World(policy=policy_text(PLACE, "gang")).add(node("n1"), group("j", 2), linux, windows)
@@ -396,7 +396,7 @@ def test_wishes_are_not_told_again_when_a_pod_is_replaced() -> None:
     assert made.remove(linux).add(linux).step().ignored == {}
 
 
-def test_what_a_plugin_of_the_policy_honours_is_not_told() -> None:
+def test_a_requirement_that_a_plugin_honours_is_not_reported() -> None:
     spec = {
         "nodeSelector": {"kubernetes.io/os": "windows"},
         "os": {"name": "windows"},

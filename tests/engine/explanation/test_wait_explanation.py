@@ -40,7 +40,7 @@ def test_a_gang_hears_how_much_of_it_would_fit() -> None:
 
 
 @pytest.mark.parametrize("policy", ["default", "basic", "fair-share", "full", "high-priority"])
-def test_what_evicting_actions_try_in_vain_does_not_spoil_what_a_gang_hears(policy: str) -> None:
+def test_failed_attempts_of_evicting_actions_do_not_change_the_diagnosis_of_a_gang(policy: str) -> None:
     world = World(nodes="n1 cpu=8; n2 cpu=8", queues="research weight=3; production")
     world.job("train", queue="research", pods=3, cpu=3, running_on="n1 n1 n2")
     explanation = waiting(world.job("a", queue="production", pods=2, cpu=3.5), policy=policy)
@@ -49,7 +49,7 @@ def test_what_evicting_actions_try_in_vain_does_not_spoil_what_a_gang_hears(poli
     assert explanation.hint == f"1 of 2 pods fit: {free}"
 
 
-def test_room_that_somebody_took_since_a_gang_was_tried_does_not_count() -> None:
+def test_capacity_that_was_taken_since_a_gang_was_tried_does_not_count() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=4; n3 cpu=4").job("old", cpu=4, running_on="n3")
     world.job("a", pods=3, cpu=3).job("b", cpu=4)
     explanation = world.run("enqueue, allocate", "gang").pending["default/a"]
@@ -78,7 +78,7 @@ def test_what_a_gang_holds_while_it_waits_does_not_count_as_free() -> None:
         ),
     ],
 )
-def test_what_nodes_refuse_comes_with_the_way_out(nodes: str, spec: dict[str, object], hint: str) -> None:
+def test_refusals_of_nodes_have_a_remedy(nodes: str, spec: dict[str, object], hint: str) -> None:
     explanation = waiting(World(nodes=nodes).job("a", cpu=1, spec=spec))
     assert hint in explanation.hint
     assert explanation.message.startswith("a-0: 0/1 nodes are unavailable: 1 ")
@@ -100,13 +100,13 @@ def test_a_job_at_the_gate_hears_which_resource_is_short() -> None:
     )
 
 
-def test_a_job_at_the_gate_that_can_never_fit_is_not_told_to_wait() -> None:
+def test_the_remedy_for_a_job_that_can_never_fit_is_not_to_wait() -> None:
     explanation = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, min_resources={"cpu": 100}))
     assert explanation.reason == "Larger than the cluster"
     assert explanation.hint == "it requests cpu 100, all nodes together have cpu 4: add nodes or request less"
 
 
-def test_a_job_at_the_gate_with_a_pod_larger_than_any_node_is_not_told_to_wait() -> None:
+def test_the_remedy_for_a_pod_larger_than_any_node_is_not_to_wait() -> None:
     world = World(nodes="n1 cpu=4\nn2 cpu=4").job("a", cpu=6, min_resources={"cpu": 6})
     explanation = waiting(world.job("old", cpu=3, running_on="n1"))
     assert explanation.sentence.endswith(
@@ -179,7 +179,7 @@ def test_a_limit_above_a_queue_is_named_with_its_owner() -> None:
     assert (explanation.reason, explanation.message) == ("Queue overused", text)
 
 
-def test_a_queue_whose_limit_nobody_names_says_what_it_holds() -> None:
+def test_a_queue_with_an_unnamed_limit_reports_what_it_holds() -> None:
     class Full(Plugin):
         """Every queue has enough."""
 
@@ -194,7 +194,7 @@ def test_a_queue_whose_limit_nobody_names_says_what_it_holds() -> None:
     assert "the queue holds nothing: raise its weight, deserved or capability" in explanation.hint
 
 
-def test_a_pod_larger_than_any_node_is_told_so() -> None:
+def test_a_pod_larger_than_any_node_is_reported() -> None:
     text = "a-0 requests cpu {}, the largest node (n1) has cpu 8"
     for cpu in (9, 99):
         explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=cpu))
@@ -219,7 +219,7 @@ def test_a_gang_that_empty_nodes_could_not_hold_is_larger_than_the_cluster() -> 
     assert text in explanation.sentence
 
 
-def test_all_that_no_node_has_enough_of_is_told_at_once() -> None:
+def test_all_resources_of_which_no_node_has_enough_are_reported() -> None:
     explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=99, gpu=3))
     assert explanation.message == (
         "a-0 requests cpu 99, nvidia.com/gpu 3, the most on one node is cpu 8, nvidia.com/gpu 0"
@@ -234,12 +234,12 @@ def test_room_that_is_being_freed_is_worth_waiting_for() -> None:
     assert result.pending["default/a"].message == "capacity is being freed on n1"
 
 
-def test_whoever_waits_for_nothing_is_not_listed() -> None:
+def test_a_job_that_does_not_wait_has_no_diagnosis() -> None:
     world = World(nodes="n1 cpu=2").job("a", cpu=1).job("b", cpu=1, running_on="n1")
     assert world.run("enqueue, allocate", "gang").pending == {}
 
 
-def test_what_is_short_on_nodes_comes_as_numbers_with_the_queues_that_hold_most_of_it() -> None:
+def test_shortages_on_nodes_have_numbers_and_the_queues_that_hold_most() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=8", queues="q1; q2")
     world.job("old", queue="q1", pods=2, cpu=3, running_on="n1 n2")
     explanation = world.job("a", queue="q2", cpu=6).run("enqueue, allocate", "gang").pending["default/a"]
@@ -249,7 +249,7 @@ def test_what_is_short_on_nodes_comes_as_numbers_with_the_queues_that_hold_most_
     assert explanation.holders == (Holder("q1", "cpu", 6000),)
 
 
-def test_the_limit_of_a_queue_comes_as_numbers_with_what_the_queue_holds() -> None:
+def test_the_limit_of_a_queue_has_numbers_and_what_the_queue_holds() -> None:
     world = World(nodes="n1 cpu=8", queues="q capability=cpu:2")
     world.job("old", queue="q", cpu=2, running_on="n1").job("a", queue="q", cpu=1)
     explanation = waiting(world)
@@ -258,7 +258,7 @@ def test_the_limit_of_a_queue_comes_as_numbers_with_what_the_queue_holds() -> No
     assert explanation.holders == (Holder("q", "cpu", 2000),)
 
 
-def test_what_keeps_a_job_from_being_enqueued_comes_as_numbers() -> None:
+def test_the_reason_against_admission_has_numbers() -> None:
     world = World(nodes="n1 cpu=4").job("old", cpu=3, running_on="n1")
     explanation = waiting(world.job("a", cpu=3, min_resources={"cpu": 3}))
     assert explanation.gate == "enqueue"

@@ -79,7 +79,7 @@ def test_a_cycle_names_what_it_decided_and_the_action_that_did() -> None:
     assert {each.job for each in entry.decisions} == {"default/train"}
 
 
-def test_an_eviction_says_by_which_action_for_whom_and_who_chose() -> None:
+def test_an_eviction_has_its_action_beneficiary_and_plugins() -> None:
     record = CycleRecord()
     why = {"action": "preempt", "beneficiary": "default/urgent", "chosen_by": "tier 1 (priority)"}
     evict = Evict("default", "train-0", "uid", "n1", "default/train", "preempt", **why)
@@ -91,7 +91,7 @@ def test_an_eviction_says_by_which_action_for_whom_and_who_chose() -> None:
     assert (second.kind, second.node, second.destination) == ("moved", "n1", "n2")
 
 
-def test_a_pod_that_leaves_the_gate_of_its_queue_is_told() -> None:
+def test_the_removal_of_a_scheduling_gate_is_recorded() -> None:
     record = CycleRecord()
     record.note(made_of(GateRemoval("default", "train-0", "uid")))
     (entry,) = entries(record)
@@ -146,7 +146,7 @@ class Failing(Plugin):
         raise RuntimeError(f"for the {self.times}. time")
 
 
-def test_lost_cycles_say_which_plugin_raised_and_come_together() -> None:
+def test_lost_cycles_name_the_plugin_and_are_merged() -> None:
     world = world_with(*gang("train"), make=lambda: engine("failing", plugin_classes=[Failing]))
     record = CycleRecord()
     for _ in range(3):
@@ -171,7 +171,7 @@ def numbers(cycles: CycleList) -> list[int]:
     return [entry.number for entry in cycles.cycles]
 
 
-def test_whoever_knows_some_cycles_asks_for_newer_ones_and_for_runs_that_grew() -> None:
+def test_a_query_selects_newer_cycles_and_runs_that_grew() -> None:
     record = CycleRecord()
     for number in range(4):
         record.note(made_of(bind(number)))
@@ -230,7 +230,7 @@ hostile = st.text(max_size=3000) | st.sampled_from(
     st.lists(st.tuples(hostile, hostile, hostile, st.integers(1, 100)), min_size=1, max_size=20),
     st.integers(2000, 20_000),
 )
-def test_whatever_names_and_reasons_are_the_record_keeps_its_bounds(
+def test_the_record_keeps_its_bounds_with_any_names_and_reasons(
     cycles: list[tuple[str, str, str, int]], most_bytes: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -250,6 +250,6 @@ def test_whatever_names_and_reasons_are_the_record_keeps_its_bounds(
                 assert entry.bound + entry.evicted == len(entry.decisions) + entry.left_out
 
 
-def test_the_bounds_leave_room_in_an_answer() -> None:
+def test_the_bounds_fit_into_an_answer() -> None:
     assert MAX_CYCLE_BYTES + 1024 < 2 * 1024 * 1024
     assert MAX_CYCLE_ENTRY < MAX_CYCLE_BYTES

@@ -71,7 +71,7 @@ def told(history: History) -> list[str]:
     return [f"{entry.kind}: {entry.text}" for entry in history.entries]
 
 
-def test_what_becomes_of_a_job_is_told_in_its_order() -> None:
+def test_the_history_of_a_job_is_in_order() -> None:
     history, cluster = DecisionHistory(NOW), cluster_with("train")
     for moment, decisions in enumerate(
         (
@@ -98,7 +98,7 @@ def test_it_begins_with_the_first_cycle_however_long_a_replica_stood_by() -> Non
     assert history.since == NOW + 5.0
 
 
-def test_an_eviction_names_the_action_for_whom_and_who_chose() -> None:
+def test_an_eviction_has_the_action_the_beneficiary_and_the_plugins_that_chose() -> None:
     history, cluster = DecisionHistory(NOW), cluster_with("train", "urgent")
     why = {"beneficiary": "default/urgent", "chosen_by": "tier 1 (gang)"}
     history.note_decisions(cluster, evictions(cluster, "train", **why), NOW)
@@ -119,7 +119,7 @@ def test_pods_that_are_moved_are_not_just_evicted() -> None:
     assert [entry.kind for entry in history.of(TRAIN).entries] == ["moved"]
 
 
-def test_a_bind_that_fails_is_told_with_the_reason() -> None:
+def test_a_bind_that_fails_is_recorded_with_the_reason() -> None:
     history, cluster = DecisionHistory(NOW), cluster_with("train", pods=1)
     job = job_named(cluster, "train")
     (bind,) = binds(cluster, "train")
@@ -130,7 +130,7 @@ def test_a_bind_that_fails_is_told_with_the_reason() -> None:
     ]
 
 
-def test_a_cycle_tells_why_a_job_waits_once_until_that_changes() -> None:
+def test_a_cycle_records_why_a_job_waits_once_until_that_changes() -> None:
     objects = [
         queue(),
         node("n1"),
@@ -147,7 +147,7 @@ def test_a_cycle_tells_why_a_job_waits_once_until_that_changes() -> None:
     assert told(history.of(TRAIN)) == ["waits: waits: nodes are unavailable: Insufficient cpu"]
 
 
-def test_policies_that_were_read_are_told_without_what_they_say() -> None:
+def test_policy_changes_are_recorded_without_their_text() -> None:
     history, cluster = DecisionHistory(NOW), cluster_with()
     secret = Event("Queue", "", "root", "Warning", names.EVENT_POLICY_REFUSED, "/etc/policy: line 3: hunter2")
     history.note_decisions(cluster, [secret], NOW)
@@ -201,7 +201,7 @@ def test_one_job_takes_no_more_than_its_bytes() -> None:
 
 
 @pytest.mark.parametrize("bound", [("MAX_JOBS", 3), ("MAX_BYTES", 1500)])
-def test_of_too_many_jobs_the_one_goes_that_nothing_happened_to_for_longest(
+def test_of_too_many_jobs_the_one_with_the_oldest_last_entry_is_dropped(
     monkeypatch: pytest.MonkeyPatch, bound: tuple[str, int]
 ) -> None:
     monkeypatch.setattr(decision_history, *bound)
@@ -215,7 +215,7 @@ def test_of_too_many_jobs_the_one_goes_that_nothing_happened_to_for_longest(
     assert told(history.of(JobId("PodGroup", "default", jobs[3])))
 
 
-def test_a_job_that_is_gone_is_remembered_for_a_while_and_then_forgotten() -> None:
+def test_the_history_of_a_deleted_job_is_dropped_after_a_while() -> None:
     history, cluster = DecisionHistory(NOW), cluster_with("train", "urgent")
     history.note_decisions(cluster, binds(cluster, "train") + binds(cluster, "urgent"), NOW)
     later = cluster_with("urgent")

@@ -117,7 +117,7 @@ def rule(verb: str, group: str, resource: str, *names: str) -> dict[str, Any]:
 VOLCANO = "scheduling.volcano.sh"
 
 
-def test_whoever_may_read_an_object_may_ask_about_it_and_nobody_else(tmp_path: Path) -> None:
+def test_only_users_who_may_read_an_object_get_its_explanation(tmp_path: Path) -> None:
     async def story() -> None:
         async with endpoint(tmp_path) as served:
             await served.api.post("/api/v1/namespaces", {"metadata": {"name": "other"}})
@@ -192,7 +192,9 @@ def test_it_only_reads(tmp_path: Path) -> None:
     ("failure", "status"),
     [(TooManyQuestions("16 others"), 429), (Unavailable("a cycle runs"), 503), (ZeroDivisionError(), 500)],
 )
-def test_what_cannot_be_told_now_is_refused(tmp_path: Path, failure: Exception, status: int) -> None:
+def test_a_question_that_cannot_be_answered_now_is_rejected(
+    tmp_path: Path, failure: Exception, status: int
+) -> None:
     async def story() -> None:
         async with endpoint(tmp_path) as served:
             served.explained.failure = failure
@@ -208,7 +210,7 @@ def test_what_cannot_be_told_now_is_refused(tmp_path: Path, failure: Exception, 
         ("", "me is on standby: no leader is elected yet"),
     ],
 )
-def test_a_standby_replica_says_who_leads_to_those_who_may_know(
+def test_a_standby_replica_names_the_leader_to_authorized_users(
     tmp_path: Path, leader: str, text: str
 ) -> None:
     async def story() -> None:
@@ -225,7 +227,7 @@ def test_a_standby_replica_says_who_leads_to_those_who_may_know(
 # -- cycles and policy
 
 
-def test_cycles_are_told_to_whoever_may_list_all_pods_and_podgroups(tmp_path: Path) -> None:
+def test_cycles_need_permission_to_list_all_pods_and_podgroups(tmp_path: Path) -> None:
     pods, groups = rule("list", "", "pods"), rule("list", VOLCANO, "podgroups")
 
     async def story() -> None:
@@ -262,7 +264,7 @@ def test_a_query_for_cycles_that_is_wrong_is_refused(tmp_path: Path, query: str)
     asyncio.run(story())
 
 
-def test_the_policy_is_told_to_whoever_may_get_its_path(tmp_path: Path) -> None:
+def test_the_policy_needs_permission_to_get_its_path(tmp_path: Path) -> None:
     async def story() -> None:
         async with endpoint(tmp_path) as served:
             reader = await served.account(
@@ -279,7 +281,7 @@ def test_the_policy_is_told_to_whoever_may_get_its_path(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_before_the_first_cycle_there_is_no_policy_to_tell_and_no_cycle(tmp_path: Path) -> None:
+def test_before_the_first_cycle_there_is_no_policy_and_no_cycle(tmp_path: Path) -> None:
     async def story() -> None:
         async with endpoint(tmp_path, cycles=0) as served:
             status, refusal = await served.get(POLICY, served.api.server.token)

@@ -97,7 +97,7 @@ def test_a_job_that_waits_is_tried_once_more_for_the_answer() -> None:
     assert answer.explanation.gate == "nodes"
 
 
-def test_while_a_cycle_runs_nothing_is_computed_and_after_it_the_answer_comes() -> None:
+def test_a_question_during_a_cycle_is_answered_after_it() -> None:
     async def scenario() -> None:
         story, world = Story(), waiting_world()
         cycling = threading.Event()
@@ -139,7 +139,9 @@ def test_after_a_change_the_next_cycle_is_waited_for() -> None:
     asyncio.run(scenario())
 
 
-def test_who_waits_too_long_is_told_and_costs_nothing_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_that_waits_too_long_fails_and_costs_nothing_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(explanations, "ANSWER_TIMEOUT", 0.05)
 
     async def scenario() -> None:
@@ -197,7 +199,7 @@ def test_answers_that_take_long_leave_the_cycles_most_of_the_time() -> None:
     assert asyncio.run(scenario()) >= 3 * 4 * 0.02
 
 
-def test_a_failure_goes_to_whoever_asked_and_not_into_the_cycle() -> None:
+def test_a_failure_is_raised_to_the_caller_and_not_in_the_cycle() -> None:
     async def scenario() -> None:
         story = Story()
 

@@ -90,7 +90,7 @@ class Forgetful(Plugin):
         raise OverflowError("no idea")
 
 
-def test_what_plugins_remember_is_told_within_bounds_and_one_that_fails_says_nothing() -> None:
+def test_texts_of_plugins_are_bounded_and_a_failing_plugin_has_none() -> None:
     objects = [queue(), node("n1"), group("train", 1), pod("train-0", "train", cpu=64)]
     tier = "gang, forgetful, mindful, predicates"
     world = LivingWorld(objects, lambda: engine(tier, plugin_classes=(Mindful, Forgetful)))
@@ -120,7 +120,7 @@ def test_fair_shares_are_remembered_for_jobs_and_queues() -> None:
     assert answer(outcome, "queues", "default").remembered["fairshare"]["usage"].endswith("50 % of it now")
 
 
-def test_who_holds_room_in_another_namespace_is_not_named() -> None:
+def test_holders_in_other_namespaces_are_not_named() -> None:
     topology = {"mode": "hard", "highestTierAllowed": 1}
     objects = [
         queue(),

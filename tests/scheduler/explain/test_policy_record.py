@@ -64,7 +64,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_policy_is_told_with_defaults_and_switches_as_they_are_in_force(file: Path) -> None:
+def test_the_policy_is_reported_with_defaults_and_active_switches(file: Path) -> None:
     scheduler = scheduler_of(file)
     document = told(PolicyRecord(), scheduler)
     assert (document.source, document.text, document.loaded) == (str(file), GOOD, scheduler.world.now())
@@ -80,7 +80,7 @@ def test_the_policy_is_told_with_defaults_and_switches_as_they_are_in_force(file
     assert msgspec.json.decode(msgspec.json.encode(document), type=PolicyDocument) == document
 
 
-def test_before_the_first_cycle_nothing_is_told() -> None:
+def test_before_the_first_cycle_there_is_no_document() -> None:
     with pytest.raises(Unavailable, match="no cycle has completed yet"):
         PolicyRecord().document()
 
@@ -90,7 +90,7 @@ def test_a_document_is_made_once_as_long_as_nothing_changes(file: Path) -> None:
     assert told(record, scheduler) is told(record, scheduler)
 
 
-def test_a_refused_edit_is_told_with_its_lines_until_it_is_mended(file: Path) -> None:
+def test_a_rejected_edit_is_reported_with_its_lines_until_it_is_fixed(file: Path) -> None:
     record, scheduler = PolicyRecord(), scheduler_of(file)
     since = told(record, scheduler).loaded
     file.write_text(GOOD.replace("name: gang", "name: gank"))
@@ -114,7 +114,7 @@ def test_a_refused_edit_is_told_with_its_lines_until_it_is_mended(file: Path) ->
     assert (document.refused.is_latest, document.refused.time) == (False, refused.time)
 
 
-def test_a_file_that_is_wrong_from_the_start_is_told_beside_the_policy_in_its_place(file: Path) -> None:
+def test_an_invalid_file_at_the_start_is_reported_with_the_policy_that_replaces_it(file: Path) -> None:
     file.write_text('actions: "alocate"\n')
     document = told(PolicyRecord(), scheduler_of(file, default_policy(CATALOG)))
     assert document.source == "built-in policy"
@@ -140,7 +140,7 @@ class Confused(Plugin):
         raise RuntimeError("no opinion")
 
 
-def test_an_order_that_is_set_aside_is_told_with_since_when_and_why() -> None:
+def test_an_order_that_is_set_aside_is_reported_with_time_and_reason() -> None:
     catalog = catalog_with([Confused], [])
     text = 'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: confused\n'
     world = Rehearsal()
@@ -173,7 +173,7 @@ def test_an_order_that_is_set_aside_is_told_with_since_when_and_why() -> None:
         "  elasticsearch.username: &same hunter2\n  elasticsearch.password: *same",
     ],
 )
-def test_a_password_is_not_told(lines: str) -> None:
+def test_a_password_is_not_reported(lines: str) -> None:
     policy = load_policy(f"{GOOD}metrics:\n  type: elasticsearch\n{lines}\n", CATALOG)
     assert policy.metrics["elasticsearch.password"] == "hunter2"
     document = policy_document(policy, 1.0, None, {})
@@ -182,7 +182,7 @@ def test_a_password_is_not_told(lines: str) -> None:
     assert document.metrics["type"] == "elasticsearch"
 
 
-def test_a_hostile_policy_is_told_within_bounds() -> None:
+def test_a_hostile_policy_is_reported_within_bounds() -> None:
     entry = "  - name: nodeorder\n    arguments:\n      " + '"\\0é": x\n      ' * 10 + "y: 2\n"
     resources = "".join(f"      binpack.resources.r{n}: {2**62}\n" for n in range(500))
     text = (

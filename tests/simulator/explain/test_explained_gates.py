@@ -46,7 +46,7 @@ def test_a_queue_that_does_not_exist_holds_a_job_that_would_start_in_another():
     assert remedies(job)["queue"] == 'it is in queue "default" instead of "nowhere"'
 
 
-def test_a_job_is_not_let_in_that_asks_for_more_than_there_is():
+def test_a_job_that_requests_more_than_is_free_is_not_admitted():
     world = full_node().job("big", pods=2, cpu=4, queue="b", min_resources={"cpu": 8})
     job = explain_job(world, "big")
     assert holding(job) == "admission"
@@ -71,13 +71,13 @@ def test_an_incomplete_gang_would_start_with_a_smaller_minimum():
     assert remedies(job)["minimum"] == "minMember is 2 instead of 5"
 
 
-def test_the_minimum_that_the_capability_of_a_queue_leaves_room_for_is_named():
+def test_the_minimum_that_the_capability_of_a_queue_allows_is_named():
     world = World("n1 cpu=32", "small capability=cpu:4").job("big", pods=8, cpu=1, queue="small")
     job = explain_job(world, "big", "enqueue, allocate", "gang | predicates capacity")
     assert remedies(job)["minimum"] == "minMember is 4 instead of 8"
 
 
-def test_a_gang_without_room_is_told_what_is_short_where_and_who_holds_it_until_when():
+def test_a_gang_without_capacity_has_shortages_capacity_by_node_and_holders():
     world = World("n1 cpu=8; n2 cpu=8", "a; b")
     world.job("old", pods=2, cpu=6, queue="a", running_on="n1 n2", annotations=HOUR)
     world.job("train", pods=3, cpu=3, queue="b")
@@ -132,7 +132,7 @@ def test_the_end_of_other_jobs_does_not_let_a_pod_onto_a_cordoned_node():
     assert forecast.text == "It does not start, even after all running jobs end."
 
 
-def test_whoever_waits_for_a_job_without_a_time_limit_is_told_that_nobody_knows():
+def test_the_start_is_unknown_if_running_jobs_have_no_time_limit():
     world = World("n1 cpu=4; n2 cpu=4").job("old", cpu=2, running_on="n1", annotations=HOUR)
     world.job("endless", cpu=4, running_on="n2").job("waits", pods=2, cpu=4)
     forecast = explain_job(world, "waits").forecast
@@ -152,7 +152,7 @@ def test_a_tainted_node_would_do_for_pods_that_tolerate_the_taint():
     assert remedies(job) == {"toleration": "its pods tolerate team=ml:NoSchedule"}
 
 
-def test_a_node_selector_that_no_node_meets_is_told():
+def test_a_node_selector_that_no_node_matches_is_reported():
     job = explain_job(World("n1 cpu=4").job("picky", cpu=1, spec={"nodeSelector": {"disk": "fast"}}), "picky")
     assert job.requests[0].node_selector == {"disk": "fast"}
     assert "node-selector" in remedies(job)
@@ -169,7 +169,7 @@ def test_a_job_held_back_by_a_rule_waits_for_one_that_was_promised_a_start():
     assert remedies(job)["time-limit"] == limit
 
 
-def test_scheduling_gates_hold_pods_until_somebody_removes_them():
+def test_scheduling_gates_hold_pods_until_they_are_removed():
     world = World("n1 cpu=4").job("held", cpu=1, spec={"schedulingGates": [{"name": "example.com/review"}]})
     job = explain_job(world.job("old", cpu=1, running_on="n1", annotations=HOUR), "held")
     assert holding(job) == "gang"
@@ -180,7 +180,7 @@ def test_scheduling_gates_hold_pods_until_somebody_removes_them():
     }
 
 
-def test_a_job_for_which_room_is_being_freed_has_nothing_to_do():
+def test_a_job_for_which_capacity_is_being_freed_has_no_remedies():
     world = elastic(priority=1).job("high", cpu=2, priority=100)
     job = explain_job(world, "high", EVICTING, PLUGINS)
     assert (job.state, holding(job)) == ("waits", "room")
@@ -199,7 +199,7 @@ def test_room_by_hyper_node_shows_the_values_of_labels():
     ]
 
 
-def test_a_gang_that_must_stay_below_a_switch_is_told_how_full_each_is():
+def test_a_gang_that_must_stay_below_a_switch_has_capacity_by_hyper_node():
     world = World("; ".join(f"n{number} cpu=4" for number in range(4)))
     for number in range(2):
         world.add(hyper_node(f"s{number}", 1, nodes=[f"n{2 * number}", f"n{2 * number + 1}"]))
@@ -219,18 +219,18 @@ def reason_not_evicted(world: World, name: str, actions: str = EVICTING) -> str:
     return explain_job(world, name, actions, PLUGINS).holders[0].not_evicted
 
 
-def test_nobody_is_evicted_whose_priority_is_not_lower():
+def test_pods_whose_priority_is_not_lower_are_not_evicted():
     world = World("n1 cpu=4").job("old", cpu=4, running_on="n1", priority=5).job("new", cpu=4, priority=5)
     assert reason_not_evicted(world, "new") == "its priority 5 is not lower than 5"
 
 
-def test_nobody_is_evicted_who_is_not_preemptable():
+def test_pods_that_are_not_preemptable_are_not_evicted():
     world = World("n1 cpu=4")
     world.job("old", cpu=4, running_on="n1", annotations={"volcano.sh/preemptable": "false"})
     assert reason_not_evicted(world.job("new", cpu=4, priority=5), "new") == "its pods are not preemptable"
 
 
-def test_nobody_is_evicted_from_a_queue_that_is_not_reclaimable():
+def test_pods_of_a_queue_that_is_not_reclaimable_are_not_evicted():
     world = World("n1 cpu=4", "a reclaimable=false; b").job("old", cpu=4, queue="a", running_on="n1")
     assert reason_not_evicted(world.job("new", cpu=2, queue="b"), "new") == 'its queue "a" is not reclaimable'
 
@@ -263,7 +263,7 @@ def test_a_holder_whose_queue_would_take_its_pod_back_is_reported_so():
     assert holder.not_evicted == "that would bring their queues no closer to their shares"
 
 
-def test_nobody_is_evicted_by_a_policy_without_the_action_for_it():
+def test_no_pods_are_evicted_without_an_evicting_action():
     world = (
         World("n1 cpu=4", "a; b").job("old", cpu=4, queue="a", running_on="n1").job("new", cpu=2, queue="b")
     )
@@ -314,7 +314,7 @@ def test_a_plugin_that_fails_is_named_and_nothing_is_tried():
     assert job.remedies == []
 
 
-def test_remedies_that_are_too_large_to_be_tried_are_not_said_to_be_in_vain() -> None:
+def test_remedies_that_are_too_large_to_be_tried_are_not_reported_as_no_help() -> None:
     job = explain_job(World("n1 cpu=1").job("wide", pods=100, minimum=100, cpu=1), "wide")
     assert job.untried > 0
     assert not any("more nodes" in text for text in job.in_vain)

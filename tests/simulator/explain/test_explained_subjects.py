@@ -15,13 +15,13 @@ def two_queues() -> World:
     return world.job("new", pods=2, cpu=4, queue="b")
 
 
-def test_a_job_that_starts_with_the_next_cycle_is_told_where():
+def test_a_job_that_starts_with_the_next_cycle_has_its_nodes():
     job = explain_job(World("n1 cpu=8").job("soon", pods=2, cpu=2), "soon")
     assert (job.state, job.wait, job.remedies) == ("starts", None, [])
     assert job.summary == "PodGroup default/soon starts in the next cycle on n1 (2)"
 
 
-def test_a_running_job_is_told_where_and_since_when():
+def test_a_running_job_has_its_nodes_and_start():
     world = World("n1 cpu=8").job("soon", pods=2, cpu=2, annotations=HOUR)
     world.run()
     world.task("soon-0")
@@ -40,7 +40,7 @@ def test_a_pod_is_explained_with_its_job():
     assert job.pod_text.startswith("Pod new-1 waits: ")
 
 
-def test_a_queue_tells_its_shares_what_waits_in_it_and_who_borrows():
+def test_a_queue_has_its_shares_waiting_jobs_and_borrowers():
     queue = explain_queue(two_queues(), "b")
     (cpu,) = [share for share in queue.shares if share.resource == "cpu"]
     assert (cpu.used, cpu.waiting) == ("0", "8")
@@ -54,7 +54,7 @@ def test_a_queue_tells_its_shares_what_waits_in_it_and_who_borrows():
     ]
 
 
-def test_a_node_tells_what_it_holds_and_who_would_fit():
+def test_a_node_has_its_resources_and_the_jobs_that_fit():
     node = explain_node(two_queues(), "n2")
     (cpu,) = [share for share in node.shares if share.resource == "cpu"]
     assert (cpu.allocatable, cpu.used, cpu.free) == ("4", "0", "4")
@@ -64,7 +64,7 @@ def test_a_node_tells_what_it_holds_and_who_would_fit():
     assert full.could_fit == []
 
 
-def test_a_node_says_why_it_takes_nobody():
+def test_a_node_has_reasons_why_it_gets_no_new_pods():
     world = World("n1 cpu=4 +team=ml:NoSchedule")
     assert explain_node(world, "n1").takes_nobody == ["it accepts only pods that tolerate team=ml:NoSchedule"]
 
@@ -72,7 +72,7 @@ def test_a_node_says_why_it_takes_nobody():
 # -- names
 
 
-def test_a_plain_name_is_a_job_before_it_is_a_queue_and_that_is_told():
+def test_a_plain_name_is_a_job_before_it_is_a_queue_and_both_are_reported():
     world = World("n1 cpu=4", "twin").job("twin", cpu=1)
     found, others = look_up(world.cluster, "twin")
     assert (found.kind, others) == ("PodGroup", ["queue/twin"])
@@ -86,7 +86,7 @@ def test_a_name_in_several_namespaces_asks_for_one_of_them():
     assert look_up(world.cluster, "same", "y")[0].job.namespace == "y"
 
 
-def test_a_name_that_is_in_another_namespace_is_told_where():
+def test_a_name_in_another_namespace_is_reported_with_that_namespace():
     world = World("n1 cpu=4").job("there", cpu=1, namespace="x")
     with pytest.raises(NotFound, match="found in namespace x"):
         look_up(world.cluster, "there", "default")
@@ -100,7 +100,7 @@ def test_an_unknown_type_is_wrong_usage():
 # -- history
 
 
-def test_what_a_leader_remembers_joins_what_objects_tell_in_order_of_time():
+def test_the_history_of_the_leader_is_merged_with_that_of_objects_by_time():
     objects = history_of([HistoryEntry(time="2026-01-01T00:00:02Z", kind="started", text="later")])
     evicted = HistoryEntry(
         time="2026-01-01T00:00:01Z",

@@ -33,7 +33,7 @@ def job_of(cpu: str, replicas: int = 3) -> dict[str, object]:
     return {"metadata": {"name": "train", "namespace": "default", "uid": "u1"}, "spec": spec}
 
 
-def test_a_job_without_pods_is_told_what_would_let_them_start():
+def test_a_job_without_pods_has_remedies():
     world = World("n1 cpu=4; n2 cpu=4").add(GROUP)
     (job,) = world.cluster.jobs.values()
     assert add_pods_to_come(world.rehearsal.intake, job, job_of("3")) == 3
