@@ -72,7 +72,7 @@ class ClusterExplanations:
         if self._ask is None:
             raise Unavailable(NOT_STARTED)
         answer = await self._ask(question)
-        if not answer.known and not answer.history.entries:
+        if answer.is_empty:
             raise StatusError(404, question.not_found)
         return json_response(msgspec.json.encode(replace(answer, leader=LEADER)))
 

@@ -125,7 +125,7 @@ class ExplainEndpoint:
 
 def answered(answer: LeaderAnswer, question: Question, identity: str) -> web.Response:
     """The response with an answer; 404 if neither the object nor a history of it is known."""
-    if not answer.known and not answer.history.entries:
+    if answer.is_empty:
         return refuse(404, question.not_found)
     return document(replace(answer, leader=identity))
 

@@ -41,3 +41,8 @@ class LeaderAnswer(Struct, frozen=True, rename="camel", omit_defaults=True):
     """When the leader started, in seconds since 1970; the history starts then."""
     lost: str = ""
     """Why the last cycle was lost, if it was."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither the object nor a history of it is known."""
+        return not self.known and not self.history.entries

@@ -69,7 +69,7 @@ class ObjectAnswers:
                 answer = replace(answer, known=True, queue=queue.name, remembered=remembered)
         else:
             answer = self._about_job(answer, question, outcome)
-        if not answer.known and not answer.history.entries:
+        if answer.is_empty:
             return answer
         return replace(answer, history=answer.history.merged(self._history.policies))
 
