@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from stromboli.scheduler.explain.cycle_documents import (
     CycleList,
     LostCause,
 )
-from stromboli.scheduler.explain.decision_ring import DecisionRing
+from stromboli.scheduler.explain.decision_ring import DecisionRing, RecordedDecision, decision_kind
 
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
@@ -43,7 +43,6 @@ MAX_NAMED_BY_ACTION = 16
 """Those of one action, so that the decisions of the first one do not hide those of the others."""
 MAX_NAMED = 512
 """Characters of a name or a text."""
-NAMED = (Bind, Evict, GateRemoval)
 
 
 class CycleRecord(DecisionRing[CycleEntry]):
@@ -90,7 +89,7 @@ def cycle_entry(number: int, outcome: Outcome) -> CycleEntry:
     """A cycle as an entry of its own."""
     session, counts = outcome.session, Counter(map(type, outcome.decisions))
     admitted = len(session.journal.admitted) if outcome.lost is None else 0
-    decided = admitted + sum(counts[kind] for kind in NAMED)
+    decided = admitted + sum(counts[kind] for kind in get_args(RecordedDecision))
     kind: CycleKind = "lost" if outcome.lost is not None else "decided" if decided else "idle"
     decisions = list(islice(_named(outcome), MAX_NAMED_DECISIONS)) if decided else []
     now = session.reads.time
@@ -172,35 +171,23 @@ def _named(outcome: Outcome) -> Iterator[CycleDecision]:
 
 def _named_between(outcome: Outcome, first: int, end: int, action: str) -> Iterator[CycleDecision]:
     tasks = outcome.session.cluster.tasks
-    named = (each for each in islice(outcome.decisions, first, end) if isinstance(each, NAMED))
+    named = (each for each in islice(outcome.decisions, first, end) if isinstance(each, RecordedDecision))
     for decision in islice(named, MAX_NAMED_BY_ACTION):
         task = tasks.get(decision.uid)
         yield _decision(decision, task.job if task is not None else None, action)
 
 
-def _decision(decision: Bind | Evict | GateRemoval, job: Job | None, action: str) -> CycleDecision:
-    named = CycleDecision(
-        "gate-removed",
+def _decision(decision: RecordedDecision, job: Job | None, action: str) -> CycleDecision:
+    texts = ("node", "beneficiary", "chosen_by", "destination")
+    return CycleDecision(
+        decision_kind(decision),
         _text(decision.namespace),
         _text(decision.name),
         job=_text(job.key) if job is not None else "",
         queue=_queue(job),
-        action=action,
+        action=_text(getattr(decision, "action", "") or action),
+        **{text: _text(getattr(decision, text, "")) for text in texts},
     )
-    match decision:
-        case Bind():
-            return replace(named, kind="bound", node=_text(decision.node))
-        case Evict():
-            return replace(
-                named,
-                kind="moved" if decision.destination else "evicted",
-                node=_text(decision.node),
-                action=_text(decision.action or action),
-                beneficiary=_text(decision.beneficiary),
-                chosen_by=_text(decision.chosen_by),
-                destination=_text(decision.destination),
-            )
-    return named
 
 
 def _admission(job: Job, action: str) -> CycleDecision:

@@ -7,7 +7,7 @@ grow too large, the one whose last entry is the oldest is dropped first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -30,7 +30,7 @@ from stromboli.engine.explanation.quantities import time_text
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import VOLCANO_GROUP, Job, JobId
 from stromboli.scheduler.explain.cycle_documents import DecisionKind
-from stromboli.scheduler.explain.decision_ring import DecisionRing
+from stromboli.scheduler.explain.decision_ring import DecisionRing, RecordedDecision, decision_kind
 
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
@@ -106,17 +106,11 @@ class DecisionHistory:
     def note_decisions(self, cluster: Cluster, decisions: Sequence[Decision], now: float) -> None:
         """Record decisions that were handed over."""
         self._since = self._since or now
-        bound: dict[Job, list[Bind]] = {}
-        released: dict[Job, list[PodDecision]] = {}
-        evicted: dict[_Eviction, list[Evict]] = {}
+        groups: dict[_Group, list[RecordedDecision]] = {}
         for decision in decisions:
             match decision:
-                case Bind() if (job := _job_of(cluster, decision)) is not None:
-                    bound.setdefault(job, []).append(decision)
-                case GateRemoval() if (job := _job_of(cluster, decision)) is not None:
-                    released.setdefault(job, []).append(decision)
-                case Evict() if (job := _job_of(cluster, decision)) is not None:
-                    evicted.setdefault(_eviction(job, decision), []).append(decision)
+                case Bind() | Evict() | GateRemoval() if (job := _job_of(cluster, decision)) is not None:
+                    groups.setdefault(_group(job, decision), []).append(decision)
                 case PodGroupStatus():
                     id = JobId(VOLCANO_GROUP, decision.namespace, decision.name)
                     self._note_phase(cluster.jobs.get(id), decision.phase, now)
@@ -125,13 +119,17 @@ class DecisionHistory:
                     self._note_phase(cluster.jobs.get(id), names.GROUP_SCHEDULED, now)
                 case Event() if decision.reason in _POLICY_EVENTS:
                     self._policies.add(_entry(now, "policy", _POLICY_EVENTS[decision.reason]))
-        for job, binds in bound.items():
-            text = f"{_pods(binds)} bound to {_nodes(binds)}"
-            self._add(job, _entry(now, "bound", text, count=len(binds)))
-        for job, removals in released.items():
-            text = f"queue scheduling gate removed from {_pods(removals)}"
-            self._add(job, _entry(now, "gate-removed", text, count=len(removals)))
-        self._note_evictions(cluster, evicted, now)
+        freed: Counter[tuple[str, str, str]] = Counter()
+        for (job, kind, action, beneficiary, chosen_by), alike in groups.items():
+            entry = _entry(now, kind, _text(kind, alike), len(alike))
+            self._add(job, replace(entry, action=action, beneficiary=beneficiary, chosen_by=chosen_by))
+            if beneficiary and beneficiary != job.key:
+                freed[action, beneficiary, chosen_by] += len(alike)
+        for (action, beneficiary, chosen_by), count in freed.items():
+            if (gainer := _job_of_key(cluster, beneficiary)) is not None:
+                by = f"{action}, chosen by {chosen_by}" if chosen_by else action
+                entry = _entry(now, "room-made", f"{pods(count)} of other jobs evicted for it by {by}", count)
+                self._add(gainer, replace(entry, action=action, chosen_by=chosen_by))
 
     def _note_phase(self, job: Job | None, phase: str, now: float) -> None:
         if job is None:
@@ -143,24 +141,6 @@ class DecisionHistory:
             admitted = phase == names.GROUP_INQUEUE
             text = "admitted to its queue" if admitted else f"its PodGroup changed to {phase}"
             self._add(job, _entry(now, "let-in" if admitted else "phase", text))
-
-    def _note_evictions(self, cluster: Cluster, evicted: Mapping[_Eviction, list[Evict]], now: float) -> None:
-        freed: Counter[tuple[str, str, str]] = Counter()
-        for (job, action, beneficiary, chosen_by), victims in evicted.items():
-            moved = all(victim.destination for victim in victims)
-            what = f"{_pods(victims)} {'moved away' if moved else 'evicted'} from {_nodes(victims)}"
-            text = f"{what}: {victims[0].reason[:MAX_TEXT]}"
-            entry = _entry(now, "moved" if moved else "evicted", text, len(victims))
-            about = {"action": action, "beneficiary": beneficiary, "chosen_by": chosen_by}
-            self._add(job, replace(entry, **about))
-            if beneficiary and beneficiary != job.key:
-                freed[action, beneficiary, chosen_by] += len(victims)
-        for (action, beneficiary, chosen_by), count in freed.items():
-            if (gainer := _job_of_key(cluster, beneficiary)) is not None:
-                by = f"{action}, chosen by {chosen_by}" if chosen_by else action
-                text = f"{pods(count)} of other jobs evicted for it by {by}"
-                entry = _entry(now, "room-made", text, count=count)
-                self._add(gainer, replace(entry, action=action, chosen_by=chosen_by))
 
     def note_outcome(self, outcome: Outcome) -> None:
         """Record why jobs wait, for those jobs for which a cycle reported it anew."""
@@ -236,17 +216,21 @@ class DecisionHistory:
                 self._forget(id)
 
 
-class _Eviction(NamedTuple):
-    """What victims of one entry have in common."""
+class _Group(NamedTuple):
+    """What the decisions of one entry have in common."""
 
     job: Job
-    action: str
-    beneficiary: str
-    chosen_by: str
+    kind: DecisionKind
+    action: str = ""
+    beneficiary: str = ""
+    chosen_by: str = ""
 
 
-def _eviction(job: Job, evict: Evict) -> _Eviction:
-    return _Eviction(job, evict.action, evict.beneficiary, evict.chosen_by)
+def _group(job: Job, decision: RecordedDecision) -> _Group:
+    kind = decision_kind(decision)
+    if isinstance(decision, Evict):
+        return _Group(job, kind, decision.action, decision.beneficiary, decision.chosen_by)
+    return _Group(job, kind)
 
 
 def _job_of(cluster: Cluster, decision: PodDecision) -> Job | None:
@@ -327,6 +311,17 @@ class HistoryRecord(DecisionRing[HistoryEntry]):
 # -- texts
 
 
+def _text(kind: DecisionKind, decisions: Sequence[RecordedDecision]) -> str:
+    """What decisions of one kind about one job do."""
+    named, first = _pods(decisions), decisions[0]
+    if kind == "gate-removed":
+        return f"queue scheduling gate removed from {named}"
+    if not isinstance(first, Evict):
+        return f"{named} bound to {_nodes(decisions)}"
+    verb = "moved away" if kind == "moved" else "evicted"
+    return f"{named} {verb} from {_nodes(decisions)}: {first.reason[:MAX_TEXT]}"
+
+
 def _pods(decisions: Sequence[PodDecision]) -> str:
     """`pod a`, `3 pods (a, b, c)`, `20 pods (a, b and 18 more)`."""
     count, named = len(decisions), [decision.name for decision in decisions[:MAX_NAMES]]
@@ -336,7 +331,7 @@ def _pods(decisions: Sequence[PodDecision]) -> str:
     return f"{pods(count)} ({', '.join(named)}{more})"
 
 
-def _nodes(decisions: Sequence[Bind | Evict]) -> str:
+def _nodes(decisions: Sequence[RecordedDecision]) -> str:
     """A few of the nodes, and whether there are others."""
-    nodes = list(dict.fromkeys(decision.node for decision in decisions))
+    nodes = list(dict.fromkeys(each.node for each in decisions if not isinstance(each, GateRemoval)))
     return ", ".join(nodes[:MAX_NAMES]) + (" and others" if len(nodes) > MAX_NAMES else "")

@@ -7,6 +7,11 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from stromboli.engine.decisions import Bind, Evict, GateRemoval
+from stromboli.scheduler.explain.cycle_documents import DecisionKind
+
+RecordedDecision = Bind | Evict | GateRemoval
+"""The decisions about pods that are recorded."""
 Entry = TypeVar("Entry", bound=Struct)
 
 
@@ -44,3 +49,12 @@ class DecisionRing(Generic[Entry]):
             self.bytes -= self.size(self.entries.popleft())
             self.dropped += 1
         return self.bytes - before
+
+
+def decision_kind(decision: RecordedDecision) -> DecisionKind:
+    match decision:
+        case Bind():
+            return "bound"
+        case Evict():
+            return "moved" if decision.destination else "evicted"
+    return "gate-removed"
