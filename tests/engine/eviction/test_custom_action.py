@@ -14,8 +14,10 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
 from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
+from stromboli.simulator.explain.eviction_answers import EvictionAnswers
 from stromboli.testing import World
-from tests.manifests import group
+from stromboli.testing.policy_text import known_extensions
+from tests.manifests import group, policy
 
 
 @action("yield", EvictionOptions, evicts_by="preemptable", preempts=True)
@@ -109,3 +111,29 @@ def test_its_evictions_count_in_metrics_as_those_of_built_in_actions() -> None:
     world.job("yields", cpu=2, minimum=0, queue="theirs", running_on="n1", annotations=yields)
     metrics.cycle(world.job("new", cpu=2).step().outcome)
     assert "volcano_total_preemption_attempts 1.0" in metrics.text().decode()
+
+
+def test_it_counts_as_a_way_to_start_for_a_job_at_the_gate() -> None:
+    def admitted(**terms: str) -> bool:
+        world = World(nodes="n1 cpu=2").job("holds", cpu=2, minimum=0, running_on="n1", priority=1)
+        world.job("new", cpu=2, priority=9, min_resources={"cpu": 2})
+        text = policy("enqueue, yield", "priority gang | overcommit predicates", enqueue=terms)
+        return world.run(policy=text, action_functions=[yielding]).phases["default/new"] == "Inqueue"
+
+    assert admitted(letUrgentThrough="true")
+    assert not admitted()
+
+
+def test_explanations_list_it_among_the_actions_that_evict() -> None:
+    world = World(nodes="n1 cpu=2").job("holds", cpu=2, running_on="n1").job("new", cpu=2)
+    result = world.run("allocate, yield", "gang predicates", action_functions=[yielding])
+    new = next(task for task in world.cluster.tasks.values() if task.name == "new-0")
+    answers = EvictionAnswers(result.outcome.session, new)
+    assert answers.policy_text == "The policy can evict for waiting jobs: yield."
+
+
+def test_built_in_actions_declare_for_which_jobs_they_evict() -> None:
+    catalog = known_extensions()
+    assert [action.name for action in catalog.preempting] == ["preempt", "gangpreempt"]
+    assert [action.name for action in catalog.reclaiming] == ["reclaim", "gangreclaim"]
+    assert {name for name, action in catalog.actions.items() if not action.for_waiting} == {"shuffle"}

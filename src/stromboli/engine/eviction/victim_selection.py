@@ -83,22 +83,13 @@ class LossesByQueue:
     """What the jobs of each queue would lose, rounded up, by their priority; kept up by the jobs that moves touch."""
 
     def __init__(self, session: Session):
-        self._session = session
         self._touched = TouchedJobs(session.cluster.feed)
-        self._jobs: dict[Queue | None, list[Job]] = {}
         self._of_job: dict[Job, set[float]] = {}
         self._counts: dict[Queue | None, dict[int, Counter[float]]] = {}
         """By queue and priority, how many jobs have each loss; of queues that were asked for."""
 
-    def jobs(self) -> dict[Queue | None, list[Job]]:
-        """The jobs that take part in cycles, by queue."""
-        if not self._jobs:
-            for job in self._session.jobs():
-                self._jobs.setdefault(job.queue, []).append(job)
-        return self._jobs
-
     def of_queue(
-        self, queue: Queue | None, priority: float, losses_of: Callable[[Job], set[float]]
+        self, queue: Queue, priority: float, losses_of: Callable[[Job], set[float]]
     ) -> Iterator[float]:
         """What the jobs of a queue up to some priority would lose."""
         for job in self._touched.take():
@@ -106,7 +97,7 @@ class LossesByQueue:
                 self._count(job, losses_of(job))
         if queue not in self._counts:
             self._counts[queue] = {}
-            for job in self.jobs().get(queue, ()):
+            for job in queue.jobs:
                 self._count(job, losses_of(job))
         for of_jobs, counts in self._counts[queue].items():
             if of_jobs <= priority:
@@ -223,10 +214,10 @@ class VictimSelection:
             within = self._jobs_for(task, jobs_within(self.session, scope))
             return {loss for job in within for loss in self._losses_of(job)}
         losses: set[float] = set()
-        for queue, jobs in known.jobs().items():
+        for queue in self.session.cluster.queues.values():
             answer = self._candidates.may_take_from_queue(task, queue)
             if answer is None:
-                losses.update(*map(self._losses_of, self._jobs_for(task, jobs)))
+                losses.update(*map(self._losses_of, self._jobs_for(task, queue.jobs)))
             elif answer:
                 losses.update(known.of_queue(queue, self._limits.priority, self._losses_of))
         return losses
