@@ -80,7 +80,7 @@ Pending = Callable[["Session", "Job"], "PendingTasks | None"]
 """What there is to place of a job; none if it may not be scheduled."""
 
 
-class QueueTurns:
+class QueueTurns(Turns):
     """Turns in the order of the policy, without the jobs for which there cannot be enough capacity."""
 
     def __init__(self, session: Session, jobs: Iterable[Job], pending: Pending):
@@ -106,10 +106,8 @@ class Waits(Protocol):
 
     in_order: bool
     """Whether parked jobs have turns too, so that no engine can take them over from another one."""
-
-    @property
-    def bound(self) -> WaitingSlots:
-        """Slots for the shapes of tasks that wait."""
+    bound: WaitingSlots
+    """Slots for the shapes of tasks that wait."""
 
     def copy(self) -> CapacityWaits:
         """The same jobs, to be unparked independently of these; without the order of their queues."""
@@ -134,7 +132,10 @@ class Waits(Protocol):
         """The jobs with something to place, less those that are parked."""
 
     def worth_evicting_for(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[Job]:
-        """The jobs with something to place, less those of kinds that cannot be helped by evictions."""
+        """The jobs with something to place, less those of kinds that cannot be helped by evictions.
+
+        What these met when they were last tried still holds, as they were not tried since.
+        """
 
     def unpark(self, jobs: Iterable[Job]) -> None:
         """Try these jobs again."""
@@ -146,7 +147,7 @@ class Waits(Protocol):
         """Let a session know what a job met when it was last tried, if it was not tried in this one."""
 
 
-class CapacityWaits:
+class CapacityWaits(Waits):
     """The jobs that need more capacity than there is, kind by kind; no plugin needs to know of them."""
 
     in_order = False
@@ -164,7 +165,6 @@ class CapacityWaits:
         """The generation of the last change of the CPUs of nodes that was seen."""
 
     def copy(self) -> CapacityWaits:
-        """The same jobs, to be unparked independently of these."""
         waits = CapacityWaits()
         waits._groups = {key: replace(group, jobs=dict(group.jobs)) for key, group in self._groups.items()}
         waits._of_job = dict(self._of_job)
@@ -179,18 +179,15 @@ class CapacityWaits:
         return len(self._of_job)
 
     def unreported(self, session: Session) -> Iterable[Job]:
-        """The unsettled jobs of which something new may be known, as they may be tried."""
         return self._not_waiting(session, session.cluster.unsettled)
 
     def note_unsettled(self, job: Job) -> None:
-        """A job became unsettled, or stays so."""
         if self._others is not None:
             self._others[job] = None
 
     # -- jobs that are tried
 
     def open(self, cluster: Cluster) -> None:
-        """When a session opens: unpark jobs that changed since the last one, and all jobs if a node changed."""
         self._list_others(cluster, self.unpark_changed(cluster))
 
     def unpark_changed(self, cluster: Cluster) -> bool:
@@ -223,7 +220,6 @@ class CapacityWaits:
             }
 
     def turns(self, session: Session, pending: Pending) -> Turns:
-        """The jobs that `allocate` tries."""
         for group in self.helped(session, lambda group: self._may_take(session, group)):
             self.unpark(list(group.jobs))
         return QueueTurns(session, self.unparked(session), pending)
@@ -237,10 +233,6 @@ class CapacityWaits:
         return queue is None or session.rules.may_allocate(queue, group.task, group.needed)
 
     def worth_evicting_for(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[Job]:
-        """The jobs with something to place, less those of kinds that cannot be helped by evictions.
-
-        What the others met when they were last tried still holds, as they were not tried since.
-        """
         for group in self.helped(session, may_help):
             for job in group.jobs:
                 self.recall(session, job)
@@ -252,7 +244,6 @@ class CapacityWaits:
         return [group for group in self._groups.values() if not self._is_hopeless(session, group, may_help)]
 
     def unparked(self, session: Session) -> list[Job]:
-        """The jobs with something to place, less those that are parked."""
         return self._not_waiting(session, session.cluster.backlog)
 
     def _not_waiting(self, session: Session, jobs: dict[Job, None]) -> list[Job]:
@@ -269,7 +260,6 @@ class CapacityWaits:
             return False  # a plugin that fails here fails over each of these jobs, and is reported then
 
     def unpark(self, jobs: Iterable[Job]) -> None:
-        """Try these jobs again."""
         changed: dict[Hashable, None] = {}
         for job in jobs:
             key = self._of_job.pop(job, None)
@@ -288,7 +278,6 @@ class CapacityWaits:
     # -- jobs that are parked
 
     def close(self, session: Session) -> None:
-        """When a session closes: park the jobs for which it found no capacity, unless there could be some."""
         moved = session.cluster.dirty.jobs
         earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved if job in self._of_job}
         self.unpark(moved)
@@ -316,7 +305,6 @@ class CapacityWaits:
         )
 
     def recall(self, session: Session, job: Job) -> None:
-        """Let a session know what a job met when it was last tried, if it was not tried in this one."""
         recall_attempt(session, job, self.attempt(job))
 
     def attempt(self, job: Job) -> LastAttempt | None:

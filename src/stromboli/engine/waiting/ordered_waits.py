@@ -19,6 +19,7 @@ from stromboli.engine.attribution import SuppressedErrors
 from stromboli.engine.waiting.capacity_waits import (
     CapacityWaits,
     LastAttempt,
+    Turns,
     Waits,
     attempt_of,
     needs_capacity_alone,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from stromboli.engine.pending_tasks import PendingTasks
     from stromboli.engine.rules import Rules
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.capacity_waits import Pending, WaitGroup, WaitingSlots
+    from stromboli.engine.waiting.capacity_waits import Pending, WaitGroup
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints
@@ -56,13 +57,14 @@ def waits_under(rules: Rules) -> type[Waits]:
     return OrderedWaits if rules.has("no_room") else CapacityWaits
 
 
-class OrderedWaits:
+class OrderedWaits(Waits):
     """The parked jobs, by queue and order, and those that are not parked; for evicting actions also kind by kind."""
 
     in_order = True
 
     def __init__(self) -> None:
         self._kinds = CapacityWaits()
+        self.bound = self._kinds.bound
         self.columns = WaitingColumns()
         self._entries: dict[Queue, list[Entry]] = {}
         self._keys: dict[Job, tuple[Queue, Entry]] = {}
@@ -78,28 +80,20 @@ class OrderedWaits:
     def __len__(self) -> int:
         return len(self._keys)
 
-    @property
-    def bound(self) -> WaitingSlots:
-        """Slots for the shapes of tasks that wait."""
-        return self._kinds.bound
-
     def copy(self) -> CapacityWaits:
         """The same jobs as far as they wait kind by kind; without the order of their queues."""
         return self._kinds.copy()
 
     def recall(self, session: Session, job: Job) -> None:
-        """Let a session know what a job met when it was last tried, if it was not tried in this one."""
         recall_attempt(session, job, self._attempts.get(job) or self._kinds.attempt(job))
 
     def unreported(self, session: Session) -> Iterable[Job]:
-        """The unsettled jobs of which something new may be known, as they may be tried."""
         return [job for job in session.cluster.unsettled if job not in self._keys]
 
     def note_unsettled(self, job: Job) -> None:
         """All unsettled jobs are looked at, but for those that are parked."""
 
     def worth_evicting_for(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[Job]:
-        """The jobs with something to place, less those of kinds that cannot be helped by evictions."""
         for group in self._kinds.helped(session, may_help):
             for job in group.jobs:
                 self.recall(session, job)
@@ -109,7 +103,6 @@ class OrderedWaits:
     # -- parking
 
     def open(self, cluster: Cluster) -> None:
-        """When a session opens: unpark jobs that changed since the last one, and all jobs if a node changed."""
         self._kinds.unpark_changed(cluster)
         self._had_turn.clear()
         if self._limits.update(cluster, cluster.dirty) or cluster.dirty.everything or cluster.dirty.nodes:
@@ -138,7 +131,6 @@ class OrderedWaits:
             self._attempts.pop(job, None)
 
     def close(self, session: Session) -> None:
-        """When a session closes: park the jobs that it did not place."""
         cluster = session.cluster
         for job in [job for job in cluster.dirty.jobs if job in self._keys]:
             self._unpark(job)
@@ -182,7 +174,6 @@ class OrderedWaits:
         return [job for job in admitted if job in session.cluster.backlog or lacks_pods(job)]
 
     def turns(self, session: Session, pending: Pending) -> OrderedTurns:
-        """The jobs that have a turn in `allocate`, one after the other."""
         return OrderedTurns(session, self, pending)
 
     def note_turn(self, job: Job) -> None:
@@ -207,7 +198,7 @@ def lacks_pods(job: Job) -> bool:
     return not job.tasks and job.phase == names.GROUP_INQUEUE and job.visible
 
 
-class OrderedTurns:
+class OrderedTurns(Turns):
     """Turns of the jobs that are not parked and, queue by queue, of those that are."""
 
     def __init__(self, session: Session, parked: OrderedWaits, pending: Pending):
