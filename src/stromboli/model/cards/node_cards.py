@@ -52,13 +52,6 @@ class CardColumns:
         copied.holders = [{**holders} for holders in self.holders]
         return copied
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CardColumns) and all(
-            getattr(self, name) == getattr(other, name) for name in CardColumns.__slots__
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 def _count(counts: dict[Key, int], key: Key, sign: int) -> None:
     total = counts.get(key, 0) + sign

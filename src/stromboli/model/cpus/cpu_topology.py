@@ -78,17 +78,6 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 class CpuTopology:
     """The CPUs of a node by NUMA node, socket and core; equal nodes share one."""
 
-    __slots__ = (
-        "__weakref__",
-        "core_socket",
-        "cores",
-        "cpus",
-        "numa",
-        "physical_cores",
-        "socket_cores",
-        "sockets",
-    )
-
     def __init__(self, details: Mapping[int, CpuDetail]):
         self.cpus = sum(1 << cpu for cpu in details)
         """All CPUs."""
