@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -49,9 +50,9 @@ class Models(NamedTuple):
 def read_registrations(node: NodeObject, models: Models) -> tuple[list[Registration], list[str]]:
     """The cards of a node by model, and the errors of invalid registrations."""
     registrations, problems = [], []
-    for read in _readers(node, models):
+    for read in _readers(models):
         try:
-            registration = next(read, None)
+            registration = read(node)
         except BadRegistration as problem:
             problems.append(str(problem))
         else:
@@ -60,26 +61,26 @@ def read_registrations(node: NodeObject, models: Models) -> tuple[list[Registrat
     return registrations, problems
 
 
-def _readers(node: NodeObject, models: Models) -> Iterator[Iterator[Registration]]:
+def _readers(models: Models) -> Iterator[Callable[[NodeObject], Registration | None]]:
     if models.vgpu:
-        yield _vgpu(node, models.config)
+        yield partial(_vgpu, models.config)
     if models.gpu_share:
-        yield _gpu_share(node)
+        yield _gpu_share
     if models.npus:
         for npu in models.config.npus.configs:
-            yield _npus(node, npu, models.config.npus.hami_core)
+            yield partial(_npus, npu, models.config.npus.hami_core)
 
 
 # -- vGPU
 
 
-def _vgpu(node: NodeObject, config: DeviceConfig) -> Iterator[Registration]:
+def _vgpu(config: DeviceConfig, node: NodeObject) -> Registration | None:
     """Entries `uuid,count,memory,type,health,mode`, each ended by a colon; the mode of the last is the node's."""
     text = node.metadata.annotations.get(card_names.VGPU_REGISTER)
     sizes = node.status.allocatable
     needed = (card_names.VGPU_NUMBER, card_names.VGPU_CORES, card_names.VGPU_MEMORY)
     if text is None or any(_size(sizes, name) <= 0 for name in needed):
-        return
+        return None
     cards: list[Card] = []
     mode = card_names.HAMI_CORE
     for index, entry in enumerate(_entries(text, card_names.VGPU_REGISTER)):
@@ -96,7 +97,7 @@ def _vgpu(node: NodeObject, config: DeviceConfig) -> Iterator[Registration]:
         healthy = go_scalars.boolean(health) is True
         cards.append(Card(index, uuid, type_, healthy, numbers[1], numbers[0], geometries=geometries))
     _unique(cards, card_names.VGPU_REGISTER)
-    yield Registration(card_names.VGPU, tuple(cards), mode)
+    return Registration(card_names.VGPU, tuple(cards), mode)
 
 
 def _entries(text: str, key: str) -> list[str]:
@@ -111,22 +112,22 @@ def _entries(text: str, key: str) -> list[str]:
 # -- gpu-share
 
 
-def _gpu_share(node: NodeObject) -> Iterator[Registration]:
+def _gpu_share(node: NodeObject) -> Registration | None:
     """The registered number of cards, with equal parts of the memory, without those listed as unhealthy."""
     capacity = node.status.capacity
     if card_names.GPU_MEMORY not in capacity or card_names.GPU_NUMBER not in capacity:
-        return
+        return None
     memory, number = _size(capacity, card_names.GPU_MEMORY), _size(capacity, card_names.GPU_NUMBER)
     if number > MAX_CARDS:
         raise BadRegistration(f"{card_names.GPU_NUMBER}: {number} cards, more than {MAX_CARDS}")
     if number <= 0:
-        return
+        return None
     ids = node.metadata.annotations.get(card_names.GPU_UNHEALTHY, "")
     _bound(ids, card_names.GPU_UNHEALTHY)
     unhealthy = {text for text in ids.split(",") if text}
     each = min(memory // number, MAX_OF_A_CARD)
     cards = [Card(i, str(i), healthy=str(i) not in unhealthy, memory=each) for i in range(number)]
-    yield Registration(card_names.GPU_SHARE, tuple(cards))
+    return Registration(card_names.GPU_SHARE, tuple(cards))
 
 
 # -- NPUs
@@ -145,11 +146,11 @@ class _NpuDevice(msgspec.Struct, gc=False):
     custominfo: dict[str, Any] | None = None
 
 
-def _npus(node: NodeObject, npu: NpuConfig, hami_core: bool) -> Iterator[Registration]:
+def _npus(npu: NpuConfig, hami_core: bool, node: NodeObject) -> Registration | None:
     key = card_names.NPU_REGISTER.format(npu.word)
     text = node.metadata.annotations.get(key)
     if text is None or _size(node.status.allocatable, npu.resource_name) <= 0:
-        return
+        return None
     _bound(text, key)
     try:
         devices = msgspec.json.decode(text, type=list[_NpuDevice] | None) or []
@@ -161,7 +162,7 @@ def _npus(node: NodeObject, npu: NpuConfig, hami_core: bool) -> Iterator[Registr
     _unique(cards, key)
     mode = node.metadata.annotations.get(card_names.NPU_NODE_MODE)
     by_software = hami_core if mode is None else mode == "true"
-    yield Registration(npu.word, tuple(cards), card_names.HAMI_CORE if by_software else "")
+    return Registration(npu.word, tuple(cards), card_names.HAMI_CORE if by_software else "")
 
 
 def _npu_card(index: int, device: _NpuDevice, key: str) -> Card:

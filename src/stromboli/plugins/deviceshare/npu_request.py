@@ -60,9 +60,9 @@ class NpuRequest:
 
     npu: NpuConfig
     containers: tuple[NpuContainer, ...]
-    hami_core: bool = False
+    hami_core: bool
     """Whether the pod shares cores and memory by software, in any amounts, instead of by templates."""
-    policy: str = ""
+    policy: str
 
     @property
     def model(self) -> str:

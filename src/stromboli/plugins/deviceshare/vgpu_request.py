@@ -105,22 +105,18 @@ def _cores_serve(asked: int, taken: int, sharers: int) -> bool:
     )
 
 
-def _no_rules(task: Task) -> frozenset[int]:
-    return frozenset()
-
-
 @dataclass(frozen=True, slots=True)
 class VgpuRequest:
     """All inputs to the choice of cards for a pod."""
 
     containers: tuple[ContainerRequest, ...]
-    choice: CardChoice = CardChoice()
-    rules: frozenset[int] = frozenset()
+    choice: CardChoice
+    rules: frozenset[int]
     """The exclusive rules that the pod matches."""
-    policy: str = ""
-    names: tuple[str, str] = (card_names.VGPU_MEMORY, card_names.VGPU_CORES)
+    policy: str
+    names: tuple[str, str]
     """The resources of memory and cores, for reasons."""
-    rules_of: Callable[[Task], frozenset[int]] = field(default=_no_rules, compare=False)
+    rules_of: Callable[[Task], frozenset[int]] = field(compare=False)
     """The exclusive rules that another task matches."""
 
     @property
