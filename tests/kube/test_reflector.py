@@ -274,7 +274,7 @@ def test_without_the_right_to_look_it_says_so_and_is_not_in_step(caplog: pytest.
     with caplog.at_level(logging.WARNING):
         end = follow(*[ApiError(403, "Forbidden", 'pods is forbidden: User "x" cannot list')] * 3)
     assert not end.reflector.synced.is_set()
-    assert "does not let us list and watch it" in end.reflector.problem
+    assert "not permitted to list and watch it" in end.reflector.problem
     assert caplog.text.count("forbidden") == 1
 
 

@@ -45,7 +45,7 @@ def test_a_missing_folder_above_it_is_made_for_us_alone_too(tmp_path: Path) -> N
 def test_a_folder_that_cannot_be_made_is_told_with_the_flag(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for parent in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(OSError, match=r"file.*; set --cache-dump-dir to a folder that can be written to"):
+        with pytest.raises(OSError, match=r"file.*; set --cache-dump-dir to a writable directory"):
             dump_folder(parent)
 
 
@@ -58,7 +58,7 @@ def test_what_somebody_else_put_in_its_place_is_left_alone(tmp_path: Path, kind:
         place.symlink_to(theirs)
     else:
         place.touch()
-    with pytest.raises(NotOurs, match="is not a folder of ours; remove it, or set --cache-dump-dir"):
+    with pytest.raises(NotOurs, match="is not our own directory; remove it, or set --cache-dump-dir"):
         dump_folder(tmp_path)
     assert mode(theirs) == 0o755
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import aiohttp
 from yarl import URL
 
-from stromboli.kube.api_resources import Resource
+from stromboli.api.types.pod import Pod
+from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.credentials import BadConfig, Header, NoCredentials
 from stromboli.kube.http_connection import (
     CONNECT_TIMEOUT,
@@ -133,7 +134,6 @@ PROTOCOL = "v4.channel.k8s.io"
 DATA, ERROR = 0, 1
 LARGEST_ERROR = 2000
 """Bytes of what a kubelet says about a port that cannot be reached."""
-_PODS = Resource("", "v1", "pods", "Pod")
 
 
 async def get_from_pod(
@@ -175,7 +175,9 @@ async def _exchange(
 ) -> HttpResponse:
     access = client.access
     identity = await access.credentials.identity()
-    url = URL(f"{access.server}{_PODS.path(namespace, pod, 'portforward')}?ports={port}", encoded=True)
+    url = URL(
+        f"{access.server}{RESOURCES[Pod].path(namespace, pod, 'portforward')}?ports={port}", encoded=True
+    )
     async with (
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
         session.ws_connect(

@@ -186,11 +186,11 @@ def _trust(cluster: ClusterPart, server: str) -> Trust:
         if authorities:
             raise BadConfig("insecure-skip-tls-verify with a certificate-authority: remove one of them")
         log.warning(
-            "INSECURE: insecure-skip-tls-verify is set: anybody in between may read and change what %s and we say",
+            "INSECURE: insecure-skip-tls-verify is set: the connection to %s can be intercepted and modified",
             server,
         )
     elif server.startswith("http://"):
-        log.warning("INSECURE: %s is not https: anybody in between may read and change what is said", server)
+        log.warning("INSECURE: %s is not https: the connection can be read and modified by others", server)
     trust = Trust(authorities, not cluster.insecure_skip_tls_verify, cluster.tls_server_name)
     trust.context()
     return trust
@@ -263,7 +263,7 @@ def _impersonation(user: UserPart) -> tuple[Header, ...]:
 def _exec_credentials(part: ExecPart, cluster: ClusterPart) -> ExecCredentials:
     if part.interactive_mode == "Always":
         raise BadConfig(
-            f"exec: {part.command} wants to ask somebody (interactiveMode Always): nobody is here"
+            f"exec: {part.command} requires a terminal (interactiveMode Always), which is not supported"
         )
     if not part.provide_cluster_info:
         return ExecCredentials(part)

@@ -13,10 +13,10 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
+from stromboli.kube.api_resources import LEASES
 from stromboli.kube.request import Api, ApiError, NoResponse, Request
 from stromboli.kube.timestamps import micro_time
 
@@ -173,7 +173,7 @@ class Election:
         return await self._send(Request("POST", self._path.rpartition("/")[0], body))
 
     def _is_available(self, lease: Lease) -> bool:
-        """Held by us or by nobody, or not renewed for its whole duration while we observed it."""
+        """Whether the lease is ours or free, or was not renewed for its whole duration while we observed it."""
         holder = lease.spec.holder_identity
         if not holder or holder == self.settings.identity:
             return True
@@ -209,10 +209,9 @@ class Election:
     def _body(self, metadata: dict[str, Any], spec: _Spec) -> bytes:
         full_metadata = {"namespace": self.settings.namespace, "name": self.settings.name, **metadata}
         return msgspec.json.encode(
-            {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": full_metadata, "spec": spec}
+            {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": full_metadata, "spec": spec}
         )
 
     @property
     def _path(self) -> str:
-        namespace, name = quote(self.settings.namespace, safe=""), quote(self.settings.name, safe="")
-        return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
+        return LEASES.path(self.settings.namespace, self.settings.name)

@@ -10,11 +10,10 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import msgspec
 
-from stromboli.kube.api_resources import LEASES, RESOURCES
+from stromboli.kube.api_resources import EVENTS, LEASES, RESOURCES
 from stromboli.kube.bounded_cache import BoundedCache
 from stromboli.kube.request import MERGE, ApiError, Request
 from stromboli.kube.timestamps import timestamp
@@ -49,7 +48,7 @@ class PendingEvent(NamedTuple):
     reason: str
     message: str
     component: str = ""
-    """Who tells, if not the component of the recorder."""
+    """The reporting component, if not that of the recorder."""
 
     @property
     def aggregation_key(self) -> tuple[ObjectReference, str, str, str]:
@@ -121,7 +120,7 @@ class EventRecorder:
         component = event.component or self._component
         namespace = subject.namespace or "default"
         name = f"{subject.name[:200]}.{secrets.token_hex(8)}"
-        collection = f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
+        collection = EVENTS.path(namespace)
         self._written.put(self._key(event), StoredEvent(f"{collection}/{name}", now))
         stamp = timestamp(now)
         resource = _RESOURCE_BY_KIND.get(subject.kind)

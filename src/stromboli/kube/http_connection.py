@@ -312,7 +312,7 @@ MAX_UNREAD_BYTES = 1024 * 1024
 
 
 class ResponseStream(OpenedConnection):
-    """Used for one request; whoever opened it aborts it."""
+    """Used for one request; its opener aborts it."""
 
     def __init__(self, max_bytes: int) -> None:
         """`max_bytes` bounds a chunk, and the body of a refusal."""

@@ -58,7 +58,7 @@ class KeyedQueue(Generic[Item]):
         self._ready: dict[int, deque[Hashable]] = {}
         """The keys that wait for a worker, by urgency; those that became more urgent twice."""
         self._resting: deque[asyncio.Future[None]] = deque()
-        """What workers without work await; each is woken for a key of its own."""
+        """What idle workers await; each future is resolved for one key."""
         self._idle = asyncio.Event()
         self._idle.set()
         self._workers: list[asyncio.Task[None]] = []

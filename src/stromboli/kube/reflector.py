@@ -240,8 +240,8 @@ class Reflector:
             self._not_installed()
             return self._absent_recheck * (0.5 + 0.5 * self._jitter())
         if error.status in (401, 403):
-            remedy = "see deploy/ for the rights that are needed"
-            return self._failed(f"the API server does not let us list and watch it: {error}; {remedy}")
+            remedy = "see deploy/ for the permissions that are needed"
+            return self._failed(f"not permitted to list and watch it: {error}; {remedy}")
         if error.status == 410:
             self.version = ""
         return self._failed(str(error), error.retry_after)

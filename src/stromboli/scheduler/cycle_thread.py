@@ -37,13 +37,13 @@ from stromboli.scheduling_loop import Scheduler
 log = logging.getLogger(__name__)
 
 STUCK_AFTER = 300.0
-"""Seconds without the end of a cycle after which the process should be replaced, whoever takes so long."""
+"""Seconds without the end of a cycle after which the process should be replaced, whatever the cause."""
 SIGN_OF_LIFE = 60.0
-"""Seconds after which the thread shows that it lives, however long it waits."""
+"""Seconds after which the thread reports that it is alive, however long it waits."""
 FOLLOW_PERIOD = 1.0
-"""Seconds between two looks at the changes while another replica leads, or the period if that is shorter."""
+"""Seconds between two syncs while another replica leads, or the period if that is shorter."""
 LOAD_PERIOD = 0.02
-"""Seconds between two looks while the first list of pods comes in: they enter the model as its pages come."""
+"""Seconds between two syncs while pods are first listed: they enter the model page by page."""
 
 
 class CycleThread:
@@ -62,7 +62,7 @@ class CycleThread:
         """Without `on_change` cycles go by the scheduler's period alone."""
         self.crashed = False
         self.decided = asyncio.Event()
-        """Set when the decisions of the first cycle are on their way."""
+        """Set when the decisions of the first cycle were handed over."""
         self.ended = asyncio.Event()
         self._world = world
         self._scheduler = scheduler
@@ -103,7 +103,7 @@ class CycleThread:
                 self._world.take_over()
                 self._cycle()
                 self._seam.to_event_loop(self.decided.set)
-                gc.freeze()  # what is there stays for long; a look for garbage would delay the first binds
+                gc.freeze()  # these objects live long; a collection would delay the first binds
             while self._wait_for_cycle():
                 self._cycle()
         except BaseException:
@@ -122,7 +122,7 @@ class CycleThread:
         """Apply changes as they come until it is time for a cycle; whether one is wanted."""
         while (left := self._gathering.due - time.monotonic()) > 0:
             if self._seam.wait_for_changes(min(left, SIGN_OF_LIFE)):
-                if self._seam.wait_to_stop(min(left, PAUSE)):  # whatever else comes is one piece with it
+                if self._seam.wait_to_stop(min(left, PAUSE)):  # changes until then are applied together
                     return False
                 self._absorb()
             self._note_cycle()
@@ -194,16 +194,16 @@ def _key(decision: GateRemoval | PodGroupStatus | NativeGroupCondition | Event) 
     return f"{decision.namespace}/{decision.name}"
 
 
-# -- says which plugin does not return, at which extension point and for how long, from a thread of its own
+# -- reports a plugin that does not return, its extension point and for how long, from a thread of its own
 
 
 SLOW_AFTER = 5.0
-"""Seconds after which the log and a metric tell of a call that has not returned."""
+"""Seconds after which the log and a metric report a call that has not returned."""
 HANGS_AFTER = 60.0
 """Seconds after which such a call is a reason to replace the process."""
 REMEDY = "this process should be replaced; fix the plugin and restart"
 INTERVAL = 1.0
-"""Seconds between two looks; they are all that the watchdog costs."""
+"""Seconds between two looks at the stack."""
 
 
 class Watchdog:
@@ -215,7 +215,7 @@ class Watchdog:
         self._since: dict[PluginCall, float] = {}
         """When each call that is under way was first seen."""
         self._slow: PluginCall | None = None
-        """The call that was told of."""
+        """The call that was reported."""
         self._hanging = ""
 
     @property
@@ -224,7 +224,7 @@ class Watchdog:
         return self._hanging
 
     def watch(self, thread: threading.Thread) -> None:
-        """Look at a thread until it ends."""
+        """Watch a thread until it ends."""
         threading.Thread(target=self._run, args=(thread,), name="watchdog", daemon=True).start()
 
     def _run(self, thread: threading.Thread) -> None:
@@ -261,7 +261,7 @@ class Watchdog:
             self._hanging = text
 
 
-# -- the plugins that a thread is in, by its stack: a plugin that hangs is named though no call is recorded
+# -- the plugins on the stack of a thread: no call is recorded, and still a plugin that hangs is named
 
 
 _NODE_FUNCTIONS: dict[CodeType, str] = {
@@ -286,15 +286,15 @@ def plugin_calls(frame: FrameType | None) -> list[PluginCall]:
     """The calls of plugins on the stack that ends in a frame, the innermost first."""
     calls = []
     while frame is not None:
-        asked = _asked(frame)
+        asked = _call_of(frame)
         if asked is not None:
             calls.append(PluginCall(frame, *asked))
         frame = frame.f_back
     return calls
 
 
-def _asked(frame: FrameType) -> tuple[str, str] | None:
-    """The plugin and the point, if a frame is one of a plugin: all its public methods are points."""
+def _call_of(frame: FrameType) -> tuple[str, str] | None:
+    """The plugin and the extension point of a frame, if it is a plugin's: its public methods are points."""
     code = frame.f_code
     if code in _NODE_FUNCTIONS:
         called = frame.f_locals.get(_NODE_FUNCTIONS[code])

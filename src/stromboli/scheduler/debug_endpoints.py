@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def add_debug_routes(
     introspection: Introspection, authorization: DelegatedAuthorization, app: web.Application
 ) -> None:
-    """For users whom the API server allows the verb on the path: they show what the whole cluster runs."""
+    """Add the routes, for users with permission for the verb on the path: they show what the whole cluster runs."""
 
     async def consistency(_: web.Request) -> web.Response:
         try:

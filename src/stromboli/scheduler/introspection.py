@@ -1,4 +1,4 @@
-"""What a scheduler process shows of itself: health, metrics, consistency of the mirror, its state as a file."""
+"""What a scheduler process reports about itself: health, metrics, consistency of the mirror, its state as a file."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Introspection:
         return self.replica.thread.problem
 
     def ready(self) -> str:
-        """A standby replica is ready once it could take over."""
+        """A standby replica is ready once it can take over."""
         if self.stopping:
             return "stopping"
         if self.replica.seam.leads:
@@ -88,7 +88,7 @@ class Introspection:
         return self.replica.seam.leads and (self._election is None or self._election.may_write())
 
     def standing_by(self) -> str | None:
-        """Who leads, perhaps not known, if it is another replica; None if this one does."""
+        """The identity of the leader if another replica leads (empty if unknown); None if this one does."""
         if self.leads:
             return None
         return self._election.leader if self._election is not None else ""
@@ -157,7 +157,7 @@ def _log_dump(task: asyncio.Task[str]) -> None:
 
 
 MAX_DUMP = 512 * 1024 * 1024
-"""A dump that grows beyond is given up."""
+"""Bytes of a dump; a larger one is not kept."""
 
 
 async def write_dump(
@@ -245,19 +245,19 @@ MAX_DUMPS = 10
 MAX_BYTES = 256 * 1024 * 1024
 """Kept besides a new one; older ones are deleted."""
 PREFIX = "snapshot-"
-REMEDY = "set --cache-dump-dir to a folder that can be written to"
+REMEDY = "set --cache-dump-dir to a writable directory"
 
 
 class NotOurs(OSError):
-    """The folder belongs to somebody else, or is none."""
+    """The directory belongs to another user, or is not a directory."""
 
 
 class NoFolder(OSError):
-    """The folder cannot be made."""
+    """The directory cannot be created."""
 
 
 def dump_folder(parent: Path) -> Path:
-    """Our own folder below one that others may write to, as `/tmp` is; both are made if they are missing."""
+    """Our own directory below one that others may write to, such as `/tmp`; both are created if they are missing."""
     folder = parent / f"stromboli-dumps-{os.geteuid()}"
     try:
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -269,7 +269,7 @@ def dump_folder(parent: Path) -> Path:
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
             raise NotOurs(
-                f"{folder} is not a folder of ours; remove it, or set --cache-dump-dir to a folder that is"
+                f"{folder} is not our own directory; remove it, or set --cache-dump-dir to another directory"
             ) from None
         folder.chmod(0o700)
     except OSError as error:
@@ -278,7 +278,7 @@ def dump_folder(parent: Path) -> Path:
 
 
 def prune(folder: Path) -> None:
-    """Delete the oldest dumps, unfinished ones too, so that there is room for a new one."""
+    """Delete the oldest dumps, unfinished ones too, so that the limits hold with a new one."""
     count = size = 0
     for path, found in sorted(_dumps(folder), key=lambda dump: dump[1].st_mtime_ns, reverse=True):
         count, size = count + 1, size + found.st_size

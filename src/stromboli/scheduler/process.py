@@ -1,6 +1,6 @@
 """`stromboli scheduler`: a replica in a process, with leader election, endpoints and signals (spec 05 1.3).
 
-What takes long to start does so at the same time. First the watches ask the API server for all objects, which needs
+Slow parts of the start run at the same time. First the watches ask the API server for all objects, which needs
 few imports. While it answers, a thread imports the engine and the plugins and reads the policy. Health and metrics are
 served once the first decisions are on their way, or after `SERVE_AFTER` seconds; their sockets are open from the start.
 """
@@ -111,7 +111,7 @@ class Process(ElectedProcess[Options]):
     async def _serve_soon(
         self, stack: AsyncExitStack, replica: Replica, client: Client, sockets: EndpointSockets
     ) -> None:
-        """Serve what only tells about us, which takes long to import, after the first decisions."""
+        """Serve health, metrics and debugging, which take long to import, after the first decisions."""
         with suppress(TimeoutError):
             await asyncio.wait_for(replica.thread.decided.wait(), SERVE_AFTER)
         try:

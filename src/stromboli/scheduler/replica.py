@@ -152,7 +152,7 @@ class Replica:
         await wait_until_synced(self.watches, self._options.resource_sync_timeout)
 
     async def lead(self, election: Election | None = None) -> int:
-        """Decide and write until stopped; the exit status. An event shows who won the election."""
+        """Decide and write until stopped; return the exit status. An event names the winner of the election."""
         self.writer.start()
         if election is not None:
             self.writer.outbox.submit([leader_event(election)])
@@ -176,7 +176,7 @@ class Replica:
     # -- in the cycle's thread
 
     def _report_unusable(self, problem: UnusableObject) -> None:
-        """In the log by every replica, in an event by the leader; a new leader reports them again."""
+        """Every replica logs it, the leader also writes an event; a new leader reports it again."""
         with self._metrics.guard("events"):
             order = unusable_event(problem)
             if self.seam.leads:
@@ -236,7 +236,7 @@ QUEUES_TIMEOUT = 10.0
 
 
 class NoQueues(Exception):
-    """Why they could not be created."""
+    """Why the queues that must exist could not be created."""
 
 
 async def ensure_queues(
@@ -259,7 +259,7 @@ async def ensure_queues(
 
 
 async def _ensure(api: Api, name: str, reclaimable: bool) -> bool:
-    """Whether it had to be created."""
+    """Return whether the queue had to be created."""
     try:
         await api.send(Request("GET", QUEUES.path(name=name)), QUEUES_TIMEOUT)
         return False

@@ -253,7 +253,7 @@ def idle_members(environment: Mapping[str, str], lease: str) -> str:
     if not _divided(environment) or environment.get("SCHEDULER_POD_NAME", "") in lease:
         return ""
     return (
-        f"nodes and jobs are divided by hash, yet whoever has the lease {lease!r} decides alone: the parts of the "
+        f"nodes and jobs are divided by hash, yet only the holder of the lease {lease!r} decides: the parts of the "
         "others wait; set --leader-elect=false, or a --leader-elect-resource-name with the pod's name"
     )
 

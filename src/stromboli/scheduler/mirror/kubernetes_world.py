@@ -1,4 +1,4 @@
-"""A real cluster as the scheduling loop sees it: changes from the mirror, decisions on their way, failures back.
+"""A real cluster for the scheduling loop: it applies changes, hands over decisions and undoes those that failed.
 
 It changes the model alone: `submit` hands decisions over to the writer. All of it runs in the cycle's thread.
 """
@@ -92,7 +92,7 @@ class KubernetesWorld:
         self._pending += [(due, failure) for failure in failures]
 
     def _pause(self, failure: WriteFailure) -> float:
-        """None the first time, then longer and longer: what is refused for good must not be a busy loop."""
+        """Return no pause the first time, then growing ones: a permanent refusal must not cause a busy loop."""
         decision = type(failure.decision), failure.decision.uid
         if failure.gone or failure.decision.uid not in self.cluster.tasks:
             self._failures.pop(decision, None)
@@ -113,7 +113,7 @@ class KubernetesWorld:
         self.cluster.mark_all_dirty()
 
     def take_over(self) -> None:
-        """We lead: it is for us to report which objects cannot be used."""
+        """We lead now, so we report which objects cannot be used."""
         self._mirror.report_again()
 
     # -- changes
@@ -123,7 +123,7 @@ class KubernetesWorld:
         self._mirror.sync()
 
     def note_outcome(self, outcome: Outcome) -> None:
-        """A cycle has ended; what it changed at its very end is news to the next."""
+        """A cycle has ended; phases that it changed after its actions are news for the next."""
         self._applied = self._mirror.applied
         if outcome.unsettled:
             self._mirror.rebuild()
@@ -239,7 +239,7 @@ class PartialGangs:
         self._patience = patience
         self._since: dict[Job, float] = {}
         self._complete: set[str] = set()
-        """Uids of PodGroups that were once bound completely: members they lose later are no concern of ours."""
+        """Uids of PodGroups that were once bound completely: members that they lose later do not count."""
 
     def release(self, cluster: Cluster, wall: float, now: float) -> list[Decision]:
         """The evictions that are due. Only jobs that changed or are known to be partial are checked.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from contextlib import suppress
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.types.meta import Condition
-from stromboli.api.types.native_group import condition_type
+from stromboli.api.types.native_group import NativePodGroup, condition_type
 from stromboli.api.types.node_shard import NodeShard
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
@@ -74,10 +74,10 @@ def eviction_mark(evict: Evict, message: str, scheduler: str, now: float) -> Req
     return _status_patch(evict.namespace, evict.name, evict.uid, {"conditions": conditions})
 
 
-def deletion(evict: Evict) -> Request:
-    """With the pod's own grace period, and only if it has this uid."""
-    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": evict.uid}}
-    return _request("DELETE", pod_path(evict.namespace, evict.name), body)
+def deletion(path: str, uid: str) -> Request:
+    """Deletes an object with its own grace period, and only if it has this uid."""
+    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    return _request("DELETE", path, body)
 
 
 def pod_condition(decision: PodCondition, since: float | None) -> Request:
@@ -167,8 +167,8 @@ def native_condition(
         "metadata": {"uid": uid},
         "status": {"conditions": [{**condition, "observedGeneration": generation}]},
     }
-    path = f"/apis/{api_version}/namespaces/{quote(decision.namespace, safe='')}/podgroups"
-    return _request("PATCH", f"{path}/{quote(decision.name, safe='')}/status", body, STRATEGIC)
+    resource = RESOURCES[NativePodGroup]._replace(version=api_version.rpartition("/")[2])
+    return _request("PATCH", resource.path(decision.namespace, decision.name, "status"), body, STRATEGIC)
 
 
 def queue_status(decision: QueueStatus, written: Iterable[str]) -> Request:
@@ -396,7 +396,7 @@ class PodWrites:
             mark = eviction_mark(evict, text, self._scheduler, self._wall())
             await self._client.send(mark)
             order.marked = True
-        await self._client.send(deletion(evict))
+        await self._client.send(deletion(pod_path(evict.namespace, evict.name), evict.uid))
 
     async def set_condition(self, _: WriteOrder, condition: PodCondition) -> None:
         """Why a pod waits; its transition time is set only by the first write."""

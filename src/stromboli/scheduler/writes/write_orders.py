@@ -166,7 +166,7 @@ def needs_prebind(bind: Bind) -> bool:
 
 
 class PreBindFailed(Exception):
-    """What a bind needs will not come, or is somebody else's by now."""
+    """What a bind needs will not come, or was taken by another user meanwhile."""
 
 
 class BindAbandoned(Exception):
@@ -206,10 +206,10 @@ class Gang:
     claims: set[str] = field(default_factory=set)
     """Uids of ResourceClaims about which anything was written for it."""
     consumers: dict[str, dict[str, ConsumerReference]] | None = None
-    """Who of it uses which ResourceClaim, by the uids of both; once that was needed."""
+    """The consumers of each ResourceClaim in the gang, by the uids of both; computed when first needed."""
     failure: GangFailure | None = None
     failures: list[WriteFailure] = field(default_factory=list)
-    """Those of its binds; told all at once, so that no cycle sees a part of the gang as placed."""
+    """The failures of its binds, reported together, so that no cycle sees a part of the gang as placed."""
 
     def add(self, order: WriteOrder, uid: str, node: Node | None) -> None:
         order.member = GangMember(order.key, self, node)
@@ -264,8 +264,8 @@ class GangMember:
     """When its first grant was written."""
     waiting_since: float = 0.0
     """When its last grant was written."""
-    told: bool = False
-    """Whether an event of its pod says what it waits for."""
+    reported: bool = False
+    """Whether an event of its pod reports what it waits for."""
     doing: str = ""
     """What is being written, as the beginning of an error."""
     lock_time: str = ""

@@ -68,7 +68,7 @@ def test_a_pod_that_waits_long_for_its_volume_tells_once_for_which_and_by_whom()
     def look_again(seconds: float) -> None:
         story.seconds = seconds
         assert story.writer is not None
-        story.writer.prebinder.awaited.wake_all()
+        story.writer.prebinder.awaited.resume_all()
 
     def told() -> list[str]:
         return [event["message"] for event in story.events() if event["reason"] == "WaitingForVolume"]

@@ -17,7 +17,6 @@ import msgspec
 from msgspec import to_builtins
 
 from stromboli.api import names
-from stromboli.api.decoding import decode_as
 from stromboli.api.device_messages import EXTENDED_RESOURCE_CLAIM
 from stromboli.api.types.devices import AllocatedDevice, AllocationResult, ConsumerReference, ResourceClaim
 from stromboli.api.types.pod import Pod
@@ -180,8 +179,7 @@ class ClaimWrites:
     ) -> float:
         """As `time_to_wait`, for the devices that a claim has by now."""
         self._awaited.expect(member.key, ResourceClaim, f"{namespace}/{name}")
-        stored = await self._objects.read(ResourceClaim, namespace, name)
-        claim = decode_as(ResourceClaim, msgspec.json.encode(stored)) if stored is not None else None
+        claim = await self._objects.decoded(ResourceClaim, namespace, name)
         if claim is None or claim.status.allocation is None:
             raise PreBindFailed(f"resourceclaim {namespace}/{name} was deallocated meanwhile")
         if consumer not in claim.status.reserved_for:  # as in another claim that has its name by now
@@ -320,7 +318,7 @@ def _controller(claim: Json) -> str:
     return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
 
 
-# -- releases a ResourceClaim that was allocated for pods which were not placed after all, and that nobody uses
+# -- releases an unused ResourceClaim that was allocated for pods which were not placed after all
 
 
 _FINISHED = (names.POD_SUCCEEDED, names.POD_FAILED)

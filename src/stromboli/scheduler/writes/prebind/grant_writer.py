@@ -1,19 +1,22 @@
-"""What the writer of one class of grants does, how it reads and changes objects, and how it waits for them."""
+"""What a writer of one class of grants does, and how it reads, changes and awaits objects."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from stromboli.api.decoding import decode_as
 from stromboli.api.types.meta import Object
 from stromboli.engine.decisions import Bind
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.request import JSON_PATCH, MERGE, ApiError, GuardedClient, Request, is_gone
+from stromboli.scheduler.writes.decision_requests import deletion
 from stromboli.scheduler.writes.write_orders import GangMember
 
 Json = dict[str, Any]
+Kind = TypeVar("Kind", bound=Object)
 LOOK_AGAIN = 30.0
 """Seconds after which a bind looks again at what it waits for, should the watch have missed it."""
 
@@ -45,21 +48,30 @@ class GrantObjects:
 
     async def read(self, kind: type[Object], namespace: str, name: str) -> Json | None:
         """An object as the API server has it now; None if there is none."""
+        body = await self._read(kind, namespace, name)
+        return msgspec.json.decode(body, type=dict[str, Any]) if body is not None else None
+
+    async def decoded(self, kind: type[Kind], namespace: str, name: str) -> Kind | None:
+        """The same with the fields that we know, for an object that is not to be changed."""
+        body = await self._read(kind, namespace, name)
+        return decode_as(kind, body) if body is not None else None
+
+    async def _read(self, kind: type[Object], namespace: str, name: str) -> bytes | None:
         try:
-            body = await self._client.send(Request("GET", RESOURCES[kind].path(namespace, name)))
+            return await self._client.send(Request("GET", RESOURCES[kind].path(namespace, name)))
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
-        return msgspec.json.decode(body, type=dict[str, Any])
 
     async def patch(self, kind: type[Object], object: Json, changes: Json) -> Json:
         """Change an object, which must not have changed since it was read, with a merge patch; the new object."""
         metadata = object["metadata"]
         version = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         body = {**changes, "metadata": {**changes.get("metadata", {}), **version}}
-        path = RESOURCES[kind].path(metadata.get("namespace", ""), metadata["name"])
-        answer = await self._client.send(Request("PATCH", path, msgspec.json.encode(body), MERGE))
+        answer = await self._client.send(
+            Request("PATCH", _path(kind, object), msgspec.json.encode(body), MERGE)
+        )
         return msgspec.json.decode(answer, type=dict[str, Any])
 
     async def set_status(self, kind: type[Object], object: Json, status: Json) -> Json:
@@ -73,20 +85,22 @@ class GrantObjects:
             for field in ("uid", "resourceVersion")
         ]
         operations.append({"op": "add", "path": "/status", "value": status})
-        path = RESOURCES[kind].path(metadata.get("namespace", ""), metadata["name"], "status")
+        path = _path(kind, object, "status")
         answer = await self._client.send(Request("PATCH", path, msgspec.json.encode(operations), JSON_PATCH))
         return msgspec.json.decode(answer, type=dict[str, Any])
 
     async def delete(self, kind: type[Object], object: Json) -> None:
         """Delete an object, unless it is gone or another has its name."""
-        metadata = object["metadata"]
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": metadata["uid"]}}
-        path = RESOURCES[kind].path(metadata.get("namespace", ""), metadata["name"])
         try:
-            await self._client.send(Request("DELETE", path, msgspec.json.encode(body)))
+            await self._client.send(deletion(_path(kind, object), uid_of(object)))
         except ApiError as error:
             if not is_gone(error):
                 raise
+
+
+def _path(kind: type[Object], object: Json, subresource: str = "") -> str:
+    metadata = object["metadata"]
+    return RESOURCES[kind].path(metadata.get("namespace", ""), metadata["name"], subresource)
 
 
 def annotations_of(object: Json) -> dict[str, str]:
@@ -109,13 +123,13 @@ IsOfInterest = Callable[[Any, bool], bool]
 class AwaitedObjects:
     """Which bind waits for which object; on the event loop.
 
-    A watch that shows a change to one of them wakes the bind, which then reads the object. So nothing is polled, and
-    what is decided never rests on a watch that lags behind our own writes.
+    When a watch shows a change to one of them, the bind is resumed and reads the object. So nothing is polled, and
+    no decision depends on a watch that lags behind our own writes.
     """
 
-    def __init__(self, wake: Callable[[Hashable], None]):
-        """`wake` is called with the key of an order."""
-        self._wake = wake
+    def __init__(self, resume: Callable[[Hashable], None]):
+        """`resume` is called with the key of an order."""
+        self._resume = resume
         self._waiting: dict[ObjectId, dict[Hashable, IsOfInterest]] = {}
         self._awaited: dict[Hashable, set[ObjectId]] = {}
 
@@ -126,7 +140,7 @@ class AwaitedObjects:
     def expect(
         self, order: Hashable, kind: type[Object], key: str, is_of_interest: IsOfInterest = lambda *_: True
     ) -> None:
-        """Wake an order when a change to an object, or that it is gone, is of interest."""
+        """Resume an order when a change to an object, or that it is gone, is of interest."""
         self._waiting.setdefault((kind, key), {})[order] = is_of_interest
         self._awaited.setdefault(order, set()).add((kind, key))
 
@@ -143,8 +157,8 @@ class AwaitedObjects:
         waiting = self._waiting.get((type(object), object.key)) if self._waiting else None
         for order, is_of_interest in list(waiting.items()) if waiting else ():
             if is_of_interest(object, gone):
-                self._wake(order)
+                self._resume(order)
 
-    def wake_all(self) -> None:
+    def resume_all(self) -> None:
         for order in list(self._awaited):
-            self._wake(order)
+            self._resume(order)

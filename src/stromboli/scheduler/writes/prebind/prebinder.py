@@ -1,8 +1,8 @@
-"""Lets the binds of a gang go together: all that they need is written and true first, then they are sent.
+"""Sends the binds of a gang together, once all that they need is written and true.
 
 Each bind is an order like any other, so it holds a writer only while it sends. One that waits, for a claim or for the
-others of its gang, is woken by what it waits for. A gang that fails is given up as a whole, as far as it is not bound:
-what was written for it is taken back, and each of its pods is told why.
+others of its gang, is parked until that happens. A gang that fails is given up as a whole, except for pods that are
+bound: what was written for it is reverted, and an event on each of its pods reports why.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 
 from stromboli.api import names
-from stromboli.api.decoding import decode_as
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, Event
 from stromboli.kube.keyed_queue import PARKED, KeyedQueue
-from stromboli.kube.request import ApiError, GuardedClient, Request
+from stromboli.kube.request import ApiError, GuardedClient
 from stromboli.kube.timestamps import timestamp
 from stromboli.model.cards.pod_cards import LOCK_SECONDS, CardGrant, lock_counts
 from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.ledgers import Grant
 from stromboli.model.volumes.volume_grant import VolumeGrant
-from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.decision_requests import PodNotBindable
 from stromboli.scheduler.writes.prebind.claim_writes import ClaimRelease, ClaimWrites, ExtendedResourceWrites
 from stromboli.scheduler.writes.prebind.grant_writer import (
@@ -67,15 +65,14 @@ class PreBinder:
         self.gangs: dict[Hashable, Gang] = {}
         """The last gang of each job of which some binds are not done."""
         self._ending = False
-        self._client = client
         self._prebound = prebound
         self._record = record
         self._clock = clock
-        objects = GrantObjects(client)
+        objects = self._objects = GrantObjects(client)
         self._claims = claims = ClaimWrites(objects, self.awaited, wall, clock)
         self.claim_release = ClaimRelease(objects, claims)
         self._writers: Mapping[type[Grant], GrantWriter] = {
-            VolumeGrant: VolumeWrites(objects, self.awaited, clock, self._tell),
+            VolumeGrant: VolumeWrites(objects, self.awaited, clock, self._report_wait),
             ClaimGrant: claims,
             ExtendedResourceGrant: ExtendedResourceWrites(client, objects, claims),
             CardGrant: NodeLock(objects, wall),
@@ -109,7 +106,7 @@ class PreBinder:
     def end(self) -> None:
         """The process ends, so nothing is waited for any more; the next leader goes on with what is written."""
         self._ending = True
-        self.awaited.wake_all()
+        self.awaited.resume_all()
 
     # -- before the binds
 
@@ -157,8 +154,8 @@ class PreBinder:
             del member.awaited[0]
         return 0.0
 
-    def _tell(self, bind: Bind, text: str) -> None:
-        """A pod waits long for what others do."""
+    def _report_wait(self, bind: Bind, text: str) -> None:
+        """Write an event of a pod that waits long for other components."""
         reason = names.EVENT_WAITING_FOR_VOLUME
         event = Event("Pod", bind.namespace, bind.name, names.NORMAL, reason, text)
         self._record(WriteOrder(event, bind.uid))
@@ -254,14 +251,8 @@ class PreBinder:
         return True
 
     async def _pod(self, bind: Bind) -> Pod | None:
-        try:
-            path = decision_requests.pod_path(bind.namespace, bind.name)
-            pod = decode_as(Pod, await self._client.send(Request("GET", path)))
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-        return pod if pod.metadata.uid == bind.uid else None
+        pod = await self._objects.decoded(Pod, bind.namespace, bind.name)
+        return pod if pod is not None and pod.metadata.uid == bind.uid else None
 
 
 def failure_of(member: GangMember, bind: Bind) -> WriteFailure:

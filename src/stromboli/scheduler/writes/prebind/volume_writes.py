@@ -1,6 +1,6 @@
 """Volumes: a claim gets its volume, or a node on which one is provisioned, and the pod is bound once the claim is.
 
-When a gang is given up, a volume that nobody has bound to its claim yet gets back the `claimRef` that it had, and a
+When a gang is given up, a volume that is not bound to its claim yet gets back the `claimRef` that it had, and a
 claim whose provisioning has not begun loses its `selected-node`. What a controller has taken up already stays as it
 is: the claim will be bound, and the pod placed where its volume is. (kube-scheduler takes nothing back.)
 """
@@ -11,10 +11,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-import msgspec
-
 from stromboli.api import names
-from stromboli.api.decoding import decode_as
 from stromboli.api.selectors import matches_node_term
 from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim
 from stromboli.engine.decisions import Bind
@@ -32,8 +29,8 @@ from stromboli.scheduler.writes.write_orders import GangMember, PreBindFailed
 _PROVISIONERS = (names.STORAGE_PROVISIONER, names.OLD_STORAGE_PROVISIONER)
 """Annotations by which a controller hands a claim over to its provisioner."""
 
-TOLD_AFTER = 5.0
-"""Seconds after which a pod is told what it waits for."""
+REPORTED_AFTER = 5.0
+"""Seconds after which an event of a pod reports what it waits for."""
 
 
 class VolumeWrites:
@@ -46,10 +43,10 @@ class VolumeWrites:
         objects: GrantObjects,
         awaited: AwaitedObjects,
         clock: Callable[[], float] = time.monotonic,
-        tell: Callable[[Bind, str], None] = lambda bind, text: None,
+        report: Callable[[Bind, str], None] = lambda bind, text: None,
     ):
-        """`tell` writes an event of a pod that waits for a volume."""
-        self._tell = tell
+        """`report` writes an event of a pod that waits for a volume."""
+        self._report = report
         self._objects = objects
         self._awaited = awaited
         self._clock = clock
@@ -64,7 +61,7 @@ class VolumeWrites:
 
     async def _reserve_volume(self, member: GangMember, grant: VolumeGrant) -> None:
         if _is_bound(await self._claim(grant)):
-            return  # by somebody else, maybe to another volume: what matters is whether the node can reach that
+            return  # perhaps to another volume: what matters is whether the node can reach that one
         volume = await self._objects.read(PersistentVolume, "", grant.volume)
         if volume is None:
             raise PreBindFailed(f'pv "{grant.volume}" is gone')
@@ -144,21 +141,21 @@ class VolumeWrites:
             look_again = 1.0
         else:
             await self._check_progress(claim, bind, grant)
-            look_again = self._tell_late(member, bind, grant, claim)
+            look_again = self._report_late(member, bind, grant, claim)
         left = member.waiting_since + grant.timeout - self._clock()
         if left <= 0:
             raise PreBindFailed(f'PVC "{grant.claim}" was not bound within {grant.timeout} seconds')
         return min(left, look_again)
 
-    def _tell_late(self, member: GangMember, bind: Bind, grant: VolumeGrant, claim: Json) -> float:
-        """Tell once what a pod waits for if that takes long; the seconds after which to look again."""
-        if member.told:
+    def _report_late(self, member: GangMember, bind: Bind, grant: VolumeGrant, claim: Json) -> float:
+        """Report once what a pod waits for if that takes long; return the seconds after which to look again."""
+        if member.reported:
             return LOOK_AGAIN
-        left = member.waiting_since + TOLD_AFTER - self._clock()
+        left = member.waiting_since + REPORTED_AFTER - self._clock()
         if left > 0:
             return left
-        member.told = True
-        self._tell(bind, _what_is_awaited(bind, grant, claim))
+        member.reported = True
+        self._report(bind, _what_is_awaited(bind, grant, claim))
         return LOOK_AGAIN
 
     async def _check_progress(self, claim: Json, bind: Bind, grant: VolumeGrant) -> None:
@@ -189,11 +186,11 @@ class VolumeWrites:
 
     async def _is_reachable(self, member: GangMember, bind: Bind, name: str) -> bool:
         """Whether the volume of a bound claim is there; it must be reachable from the node."""
-        volume = await self._objects.read(PersistentVolume, "", name)
+        volume = await self._objects.decoded(PersistentVolume, "", name)
         node = member.node
         if volume is None or node is None:
             return volume is not None
-        affinity = decode_as(PersistentVolume, msgspec.json.encode(volume)).spec.node_affinity
+        affinity = volume.spec.node_affinity
         if affinity is None or affinity.required is None:
             return True
         labels = node.metadata.labels
