@@ -1,7 +1,7 @@
 """The loop: sync the mirrored cluster, run a cycle, hand over decisions, reload the policy.
 
-It knows the world only as something that mirrors a cluster, executes decisions and has a clock: a real cluster, an
-embedded one, or a rehearsal in memory.
+A world mirrors a cluster, executes decisions and has a clock: a real cluster, an embedded one, or a rehearsal in
+memory.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ PERIOD = 1.0
 
 
 class World(Protocol):
-    """Where jobs run."""
+    """A cluster that is mirrored and scheduled."""
 
     @property
     def cluster(self) -> Cluster:
-        """The world, mirrored."""
+        """The model of the cluster."""
 
     def sync(self) -> None:
         """Bring the mirror up to date."""
 
     def execute(self, decisions: Sequence[Decision]) -> None:
-        """Carry decisions out, now or a little later; a later `sync` shows what became of them."""
+        """Execute decisions, now or a little later; a later `sync` shows the result."""
 
     def now(self) -> float:
         """Seconds since 1970."""
 
 
 def policy_event(reading: PolicyReading) -> Event:
-    """What came of reading a policy, on the queue `root`, which stands for the whole cluster; the outcome first."""
+    """The event about reading a policy: on the queue `root`, which stands for the whole cluster, the outcome first."""
     text = ": ".join(part for part in (reading.outcome, "; ".join(reading.problems)) if part)
     if reading.in_force and not reading.problems:
         return Event("Queue", "", names.ROOT_QUEUE, "Normal", names.EVENT_POLICY_LOADED, text)
@@ -55,7 +55,7 @@ def policy_event(reading: PolicyReading) -> Event:
 
 
 class RefusedPolicy(NamedTuple):
-    """A version of the policy file that was not put in force."""
+    """A version of the policy file that was not applied."""
 
     time: float
     """When it was read, in seconds since 1970."""
@@ -63,7 +63,7 @@ class RefusedPolicy(NamedTuple):
     errors: tuple[str, ...]
     """As `FILE:LINE: message`."""
     is_latest: bool = True
-    """Whether nothing was put in force since."""
+    """Whether no version was applied since."""
 
 
 class Scheduler:
@@ -102,14 +102,14 @@ class Scheduler:
         """About the policy, to be written with the next cycle."""
         self.engine = Engine(self._policy_of(policy), catalog, **self._parts)
         self.policy_since = world.now()
-        """When the policy was put in force, in seconds since 1970."""
+        """When the policy was applied, in seconds since 1970."""
         self.refused: RefusedPolicy | None = None
         """The last version of the policy file that was refused."""
         if self._file is not None and not self._file.first.in_force:
             self._note_refusal(self._file, self._file.first)
 
     def cycle(self) -> Outcome:
-        """One cycle: what was decided is on its way when this returns."""
+        """Run one cycle; its decisions were handed over when this returns."""
         self.reload()
         self.world.sync()
         if self._events:
@@ -123,7 +123,7 @@ class Scheduler:
         return outcome
 
     def _follow(self, cluster: Cluster) -> None:
-        """Start with a new engine if the model was rebuilt: what the old one remembers is about the old model."""
+        """Make a new engine if the model was rebuilt: the old engine remembers the old model."""
         before, self._cluster = self._cluster, cluster
         if before is not None and before is not cluster:
             self._replace_engine(Engine(self.engine.policy, self._catalog, **self._parts))
@@ -133,13 +133,13 @@ class Scheduler:
         self.engine = fresh
 
     def announce_policy(self) -> None:
-        """Say what is odd about the policy at the start: in the log now, in an event once we decide."""
+        """Report problems of the first policy: in the log now, in an event with the first cycle."""
         first = self._file.first if self._file is not None else first_reading(self.engine.policy)
         if first.problems:
             self._announce(first)
 
     def reload(self) -> None:
-        """Take over a changed policy file; if it is wrong, the last good one stays in force, with a warning."""
+        """Apply a changed policy file; if it is invalid, warn and keep the last valid one."""
         if self._file is None:
             return
         reading = self._file.refresh()
@@ -158,7 +158,7 @@ class Scheduler:
         self.refused = RefusedPolicy(self.world.now(), file.source_name, reading.problems)
 
     def _use(self, policy: Policy) -> str:
-        """Put another policy in force; why its plugins cannot be built, if they cannot."""
+        """Apply another policy; return why its plugins cannot be built, or an empty text."""
         try:
             fresh = Engine(policy, self._catalog, **self._parts)
         except Exception as error:

@@ -269,7 +269,7 @@ def test_a_program_is_asked_again_only_when_needed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
-        ("exit 3", "ended with status 3: no word why"),
+        ("exit 3", "exited with status 3: no output"),
         ("echo please log in >&2; exit 1", "please log in"),
         ("echo hello", "printed no ExecCredential"),
         ("echo '{}'", "printed ? of ?"),

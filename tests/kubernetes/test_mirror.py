@@ -90,7 +90,7 @@ def test_a_check_agrees_and_finds_what_was_broken(
             lost = next(task for task in mirror.cluster.tasks.values() if task.name == "a")
             mirror.cluster.leave(lost)
             [difference] = await checked(mirror)
-            assert (difference.kind, difference.model) == ("Pod", "not there")
+            assert (difference.kind, difference.model) == ("Pod", "missing")
             assert f"{namespace}/a" in difference.key
 
     asyncio.run(story())

@@ -268,7 +268,7 @@ class ExecCredentials:
             raise NoCredentials(f"{program.command}: printed more than {MAX_OUTPUT_BYTES} bytes")
         if status != 0:
             message = (errors or b"").decode(errors="replace").strip()[-500:]
-            raise NoCredentials(f"{program.command}: ended with status {status}: {message or 'no word why'}")
+            raise NoCredentials(f"{program.command}: exited with status {status}: {message or 'no output'}")
         return output
 
 

@@ -71,7 +71,7 @@ class Lease(msgspec.Struct, rename="camel"):
 
 
 class Election:
-    """One replica's part in the election."""
+    """The part of one replica in the election."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Election:
         log.info("became leader: lease %s/%s", self.settings.namespace, self.settings.name)
 
     async def renew_until_lost(self) -> None:
-        """Renew the lease as long as that goes well and there is no `problem`; returns when it is lost."""
+        """Renew the lease until that fails or there is a `problem`."""
         problem = ""
         while self.may_write():
             await self._sleep(self.settings.retry)
@@ -133,7 +133,7 @@ class Election:
         log.error("lost the lease %s/%s %s", self.settings.namespace, self.settings.name, why)
 
     async def release(self) -> None:
-        """Give the lease back, so that another replica can lead at once. Only after the last write."""
+        """Release the lease, so that another replica can lead at once. Call it after the last write."""
         led, self._renewed = self.may_write(), None
         if not led or self._lease is None:
             return
@@ -141,7 +141,7 @@ class Election:
         try:
             await self._put(self._lease, spec)
         except (ApiError, NoResponse) as error:
-            log.warning("the lease could not be handed back: %s", error)
+            log.warning("the lease could not be released: %s", error)
 
     # -- one attempt
 

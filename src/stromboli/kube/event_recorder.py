@@ -82,7 +82,7 @@ class TokenBucket:
 
 
 class EventRecorder:
-    """Turns events into requests, or into nothing where the limit is reached."""
+    """Turns events into requests, up to the limits."""
 
     def __init__(self, component: str, instance: str, clock: Callable[[], float]):
         self.dropped = 0

@@ -62,7 +62,7 @@ class Sink(Protocol):
         """An object cannot be used as it is; `put` follows if a part of it can."""
 
     async def wait_for_room(self) -> None:
-        """Called after every batch: let other tasks run, and wait while there is too much to take in."""
+        """Called after every batch: let other tasks run, and wait while too many changes are pending."""
 
 
 ObjectFilter = Callable[[Object], bool]
@@ -81,7 +81,7 @@ class SeenVersion(NamedTuple):
 
 
 class WatchScope(NamedTuple):
-    """Which objects of a kind are listed and watched."""
+    """The objects of a kind that are listed and watched."""
 
     namespace: str = ""
     field_selector: str = ""
@@ -256,7 +256,7 @@ class Reflector:
 
     def _recovered(self) -> None:
         if self.problem or self.installed is False:
-            log.info("%s: all is well again", self.resource)
+            log.info("%s: recovered", self.resource)
         self.installed, self.problem, self._failures = True, "", 0
 
     # -- list

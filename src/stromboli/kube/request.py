@@ -58,7 +58,7 @@ class Status(msgspec.Struct, gc=False):
 
 
 _TOO_LARGE = ("etcdserver: request is too large", "message larger than max")
-"""What API servers answer with 500 when etcd, or the connection to it, does not take an object of that size."""
+"""Messages of status 500 when etcd, or the connection to it, refuses an object of that size."""
 
 
 def api_error(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
@@ -110,14 +110,14 @@ def is_gone(error: ApiError) -> bool:
 
 
 class LeaseLost(Exception):
-    """Nothing was sent, as another replica may lead by now."""
+    """The request was not sent, as another replica may lead."""
 
 
 class GuardedClient:
-    """Sends requests as long as we lead, each with a timeout before which no other replica can lead."""
+    """Sends requests while this replica leads, each with a timeout before which no other replica can lead."""
 
     def __init__(self, api: Api, write_time_left: Callable[[], float]):
-        """`write_time_left`: the seconds for which surely no other replica leads, zero if we must not write."""
+        """`write_time_left`: the seconds for which certainly no other replica leads, zero if we must not write."""
         self._api = api
         self._write_time_left = write_time_left
 

@@ -1,4 +1,4 @@
-"""The flags of Volcano's scheduler (spec 05 1.1), with its names, defaults and way of writing them."""
+"""The flags of Volcano's scheduler (spec 05 1.1), with its names, defaults and syntax."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ Neither thread waits for the other. To the cycle's thread go the changes of watc
 seen, and calls, such as failed writes, that it runs between two cycles; to the event loop go calls, such as orders for
 the writer. Metrics need no seam: the metrics library has locks of its own.
 
-All of it is bounded: reflectors wait while too many changes are held, and there are no more calls than writes that the
-cycle itself ordered and results that are awaited.
+Everything is bounded: reflectors wait while too many changes are held, and calls come only from writes that a cycle
+ordered and from results that are awaited.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TIMEOUT = 60.0
 
 
 class Unavailable(Exception):
-    """Why something cannot be computed or shown now."""
+    """Why a result is not available now."""
 
 
 class ThreadSeam:
@@ -49,12 +49,12 @@ class ThreadSeam:
     # -- from the event loop
 
     def to_cycle(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Let the cycle's thread make this call soon, between two cycles."""
+        """Make this call in the cycle's thread soon, between two cycles."""
         self._calls.put(partial(call, *arguments))
         self.changes.arrived.set()
 
     async def result_from_cycle(self, call: Callable[[], Result]) -> Result:
-        """What a call in the cycle's thread returns; `Unavailable` if no cycle begins in time."""
+        """Make a call in the cycle's thread and return its result; `Unavailable` if no cycle starts in time."""
         future: Future[Result] = Future()
 
         def run() -> None:
@@ -71,12 +71,12 @@ class ThreadSeam:
             raise Unavailable(f"no cycle began within {TIMEOUT:g} seconds") from None
 
     def lead(self) -> None:
-        """End `wait_to_lead`: we are the leader."""
+        """End `wait_to_lead`: this replica leads."""
         self._released.set()
 
     def stop(self) -> None:
-        """End all waiting: no further cycle is wanted. From any thread."""
-        self._stopped.set()  # first, else we would seem to lead for a moment
+        """End all waiting, as no further cycle is wanted. From any thread."""
+        self._stopped.set()  # first, or this replica would seem to lead for a moment
         self._released.set()
         self.changes.arrived.set()
 
@@ -87,13 +87,13 @@ class ThreadSeam:
     # -- from the cycle's thread
 
     def to_event_loop(self, call: Callable[..., object], *arguments: Any) -> None:
-        """Let the event loop make this call soon; nothing happens if it has ended."""
+        """Make this call on the event loop soon; do nothing if the loop has ended."""
         assert self._loop is not None
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *arguments)
 
     def run_calls(self) -> None:
-        """Make all calls that wait."""
+        """Make all pending calls."""
         while True:
             try:
                 call = self._calls.get_nowait()
@@ -102,22 +102,22 @@ class ThreadSeam:
             call()
 
     def wait_to_lead(self, seconds: float) -> bool:
-        """Wait so long, or until we lead or are stopped; whether that is so."""
+        """Wait so long, or until this replica leads or stops; return whether it does."""
         return self._released.wait(seconds)
 
     def wait_for_changes(self, seconds: float) -> bool:
-        """Wait so long, or until there are changes or calls, or we are stopped; whether any of that is so.
+        """Wait so long, or until there are changes or calls, or a stop; return whether there is any of them.
 
-        It is so until `clear`, which is to be called before changes and calls are taken.
+        That stays true until `clear`, which must be called before changes and calls are taken.
         """
         return self.changes.arrived.wait(seconds)
 
     def clear(self) -> None:
-        """Wait from now on for what comes from now on."""
+        """Let `wait_for_changes` wait for changes and calls that come from now on."""
         self.changes.arrived.clear()
 
     def wait_to_stop(self, seconds: float) -> bool:
-        """Wait so long, or until we are stopped; whether that is so."""
+        """Wait so long, or until a stop; return whether there was one."""
         return self._stopped.wait(seconds)
 
 
@@ -139,7 +139,7 @@ Id = tuple[type[Object], str]
 
 
 def identity(object: Object) -> Id:
-    """Two pods of a name are two pods; everything else is identified by its name."""
+    """Pods are identified by their uid, other objects by their name."""
     uid = object.metadata.uid if isinstance(object, Pod) else ""
     return type(object), uid or object.key
 
@@ -153,9 +153,9 @@ class ChangeBuffer:
 
     def __init__(self, capacity: int = MAX_CHANGES, clock: Callable[[], float] = time.monotonic) -> None:
         self.observe: Callable[[Object, bool], None] | None = None
-        """Is shown every object that was put, or is gone, at once."""
+        """Called at once for every object that was put, or is gone."""
         self.arrived = Event()
-        """Set when there is something new; for the cycle's thread to wait for, and to clear."""
+        """Set when there is a new change or call; the cycle's thread waits for it and clears it."""
         self._capacity = capacity
         self._clock = clock
         self._lock = Lock()
@@ -223,7 +223,7 @@ class ChangeBuffer:
         return changes, unusable
 
     async def wait_for_room(self) -> None:
-        """Let other tasks run, and wait while full: the server ends a watch that reads too slowly, and it resumes."""
+        """Let other tasks run, and wait while full: the server closes a watch that reads too slowly, and it resumes."""
         await asyncio.sleep(0)
         while max(len(self._changes), len(self._unusable)) >= self._capacity:
             await asyncio.sleep(_POLL)

@@ -164,7 +164,7 @@ def test_a_check_names_what_is_missing_too_much_or_different() -> None:
     assert len(checked(mirror_of(*missing), ObjectServer(*WORLD))) == 1
     [difference] = checked(mirror_of(*other), ObjectServer(*WORLD))
     assert difference.startswith("Pod ns/d Pod-d: Running on n1 of ns/g")
-    assert difference.endswith("the API server says: not there")
+    assert difference.endswith("on the API server: missing")
     [difference] = checked(mirror_of(*WORLD, node("n1", 2)), ObjectServer(*WORLD))
     assert difference.startswith("Node n1: Node-n1@2")
 
@@ -173,7 +173,7 @@ def test_a_check_finds_a_node_shard_that_was_missed() -> None:
     shard = manifest_of("NodeShard", "volcano", spec={"nodesDesired": ["n1"]})
     assert checked(mirror_of(*WORLD, shard), ObjectServer(*WORLD, shard)) == []
     (difference,) = checked(mirror_of(*WORLD), ObjectServer(*WORLD, shard))
-    assert difference == "NodeShard volcano: not there; the API server says: NodeShard-volcano@1"
+    assert difference == "NodeShard volcano: missing; on the API server: NodeShard-volcano@1"
 
 
 def test_a_check_finds_a_node_whose_sum_is_off() -> None:

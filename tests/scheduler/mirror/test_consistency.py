@@ -21,5 +21,5 @@ def test_a_tree_with_other_nodes_than_a_fresh_one_is_reported() -> None:
     [difference] = compare(live, cluster())
     assert str(difference) == (
         "HyperNode rack in the tree: tier 1 below <cluster-top-hypernode>, nodes a; "
-        "the API server says: tier 1 below <cluster-top-hypernode>, nodes a, b"
+        "on the API server: tier 1 below <cluster-top-hypernode>, nodes a, b"
     )

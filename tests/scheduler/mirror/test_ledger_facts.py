@@ -47,7 +47,7 @@ def test_devices_that_are_counted_wrongly_are_reported() -> None:
     live.devices.claims["default/c0"].counted = None
     [difference] = compare(live, cluster(claim(allocated=True)))
     assert str(difference) == (
-        "ResourceClaim default/c0 devices: holds []; the API server says: holds ['gpu.example.com/n1/g0']"
+        "ResourceClaim default/c0 devices: holds []; on the API server: holds ['gpu.example.com/n1/g0']"
     )
 
 

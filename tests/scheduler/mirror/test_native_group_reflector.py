@@ -81,7 +81,7 @@ def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str,
 def test_a_check_names_a_native_group_that_is_missing_or_different() -> None:
     server = ObjectServer(*WORLD, native("v1alpha2", V1ALPHA2))
     [difference] = checked(mirror_of(*WORLD), server)
-    assert difference.startswith("NativePodGroup ns/g: not there")
+    assert difference.startswith("NativePodGroup ns/g: missing")
     [difference] = checked(mirror_of(*WORLD, native("v1alpha2", V1ALPHA2, 2)), server)
     assert difference.startswith("NativePodGroup ns/g: native-g@2")
 

@@ -1,4 +1,4 @@
-"""Keeps the model in step with an API server: what the watches bring is applied between cycles.
+"""Keeps the model in sync with an API server: changes that the watches bring are applied between cycles.
 
 `check` lives on the event loop. `sync`, and the cluster itself, belong to the cycle's thread alone.
 """
@@ -81,7 +81,7 @@ class ClusterMirror:
         await self.watches.__aexit__()
 
     async def check(self, rounds: int = ROUNDS, pause: float = 1.0) -> list[Difference]:
-        """Where the model differs from fresh lists; only what differs in the same way several times in a row."""
+        """Return where the model differs from fresh lists, in the same way several times in a row."""
         remaining: list[Difference] = []
         for turn in range(rounds):
             if turn:
@@ -118,7 +118,7 @@ class ClusterMirror:
     def sync(self, noting: bool = True) -> None:
         """Apply all changes that the watches brought, then make the calls that the event loop left.
 
-        What they mean for the next cycle is noted in `news`, unless that begins at once.
+        Their impact on the next cycle is noted in `news`, unless that cycle starts at once.
         """
         changes, unusable = self.seam.changes.take()
         for problem in unusable:
@@ -141,7 +141,7 @@ class ClusterMirror:
             self.news.note_everything()
 
     def report_again(self) -> None:
-        """Report every unusable object once more: the last reports may have been another leader's."""
+        """Report every unusable object once more: another leader may have written the last reports."""
         for problem in self._unusable.values():
             self._report(problem)
 
@@ -164,7 +164,7 @@ class ClusterMirror:
         except BadObject as error:
             text = ": ".join(part for part in (error.field, error.problem) if part)
             self._report_once(UnusableObject(*_id_of(object), object.metadata.uid, text))
-        except IntakeFailed as error:  # whatever an object does to us, the others must be scheduled
+        except IntakeFailed as error:  # one object must not stop the scheduling of others
             self._held.add(change)
             text = f"could not be taken in: {error_text(error.cause)}"
             self._report_once(UnusableObject(*_id_of(object), object.metadata.uid, text))
@@ -180,7 +180,7 @@ class ClusterMirror:
             self._pod_arrived(task.created)
 
     def _put(self, change: ObjectChange) -> None:
-        """Put an object a second time if the model failed: it may have been the model, which is a new one now."""
+        """Put an object a second time if the model failed: the cause may have been the model, which is rebuilt now."""
         known_to_fail = change in self._held
         try:
             self._intake.put(change.object)
@@ -207,7 +207,7 @@ class ClusterMirror:
 
 
 def _is_pod(change: ObjectChange) -> bool:
-    """Pods come last: taken in before what they refer to, they cost half as much again."""
+    """Pods come last: applied before the objects that they refer to, they cost half as much again."""
     return type(change.object) is Pod
 
 
@@ -252,7 +252,7 @@ class HeldChanges:
         return merged.values()
 
     def waits(self, change: ObjectChange) -> bool:
-        """Whether a change is not to be applied yet; it is kept then."""
+        """Whether a change must wait; it is kept then."""
         if not self._pauses:
             return False
         id, now = identity(change.object), self._clock()

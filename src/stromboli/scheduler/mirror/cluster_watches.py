@@ -69,7 +69,7 @@ class NativeGroupReflector(Reflector):
 
 
 class ClusterWatches:
-    """Lists and watches kinds, and leaves what changed at a seam to the cycle's thread."""
+    """Lists and watches kinds, and passes changes to the cycle's thread by a seam."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class ClusterWatches:
 
     @property
     def loading(self) -> bool:
-        """Whether only pods are still being listed: what they refer to is there."""
+        """Whether only pods are still being listed: the objects that they refer to were."""
         return [waiting.kind for waiting in self._waiting] == [Pod]
 
     @property
@@ -153,7 +153,7 @@ class ClusterWatches:
 
     @property
     def missing_essentials(self) -> list[str]:
-        """Those of them without which no decision would be sound."""
+        """The kinds among them that decisions cannot do without."""
         return [waiting.resource.plural for waiting in self._waiting if waiting.kind in ESSENTIAL]
 
 
@@ -177,7 +177,7 @@ async def wait_until_synced(watches: ClusterWatches, timeout: float) -> None:
 
 
 def watch_cluster(options: Options, client: Client) -> ClusterWatches:
-    """Watches of all kinds but the one of which the policy says what is watched."""
+    """Watches of all kinds but ConfigMap, of which the policy names the one to watch."""
     kinds = [kind for kind in watched_kinds(options) if kind is not ConfigMap]
     seam = ThreadSeam(asyncio.get_running_loop())
     return ClusterWatches(client, kinds, seam, object_filter(options))

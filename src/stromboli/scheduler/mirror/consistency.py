@@ -12,7 +12,7 @@ from stromboli.model.ledgers import Fact, Unsettled
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
-MISSING = "not there"
+MISSING = "missing"
 
 
 class Difference(NamedTuple):
@@ -30,7 +30,7 @@ class Difference(NamedTuple):
         return self.kind, namespace, name
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.key}: {self.model}; the API server says: {self.server}"
+        return f"{self.kind} {self.key}: {self.model}; on the API server: {self.server}"
 
 
 def compare(live: Cluster, fresh: Cluster) -> list[Difference]:

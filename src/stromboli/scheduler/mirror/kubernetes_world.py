@@ -38,7 +38,7 @@ PATIENCE = 60.0
 log = logging.getLogger(__name__)
 
 MAX_PAUSE = 30.0
-"""Seconds before a write that keeps failing is tried again, at most."""
+"""Maximum of seconds before a write that keeps failing is tried again."""
 _RETRIED_IN: dict[type[Decision], frozenset[Status]] = {
     Bind: frozenset({Status.PENDING, Status.BINDING}),
     Evict: frozenset({Status.BOUND, Status.RUNNING, Status.UNKNOWN, Status.RELEASING}),
@@ -47,7 +47,7 @@ _RETRIED_IN: dict[type[Decision], frozenset[Status]] = {
 
 
 class KubernetesWorld:
-    """A mirror to decide on, in which decisions show at once and are undone if they cannot be written."""
+    """A mirrored cluster in which decisions show at once, and are undone if they cannot be written."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class KubernetesWorld:
         return self._wall()
 
     def failed(self, *failures: WriteFailure) -> None:
-        """Binds or evictions failed; those that are reported together are undone together."""
+        """Note binds or evictions that failed; those that are reported together are undone together."""
         due = self._clock() + max(map(self._pause, failures))
         self._pending += [(due, failure) for failure in failures]
 
@@ -108,7 +108,7 @@ class KubernetesWorld:
         return self._mirror.watches.loading
 
     def follow(self) -> None:
-        """Keep in step, and decide nothing."""
+        """Apply changes, and decide nothing."""
         self._mirror.sync(noting=False)
         self.cluster.mark_all_dirty()
 
@@ -119,7 +119,7 @@ class KubernetesWorld:
     # -- changes
 
     def absorb(self) -> None:
-        """Apply the changes that have come, between two cycles, so that less is left to the next."""
+        """Apply changes between two cycles, so that the next has fewer to apply."""
         self._mirror.sync()
 
     def note_outcome(self, outcome: Outcome) -> None:
@@ -138,7 +138,7 @@ class KubernetesWorld:
         return self._applied == self._mirror.applied
 
     def take_patience(self, engine: Engine) -> float:
-        """How long what has changed since this was last asked may wait for a cycle; infinite if nothing has."""
+        """How long the changes since the last call may wait for a cycle; infinite if there are none."""
         retry = min((due for due, _ in self._pending), default=math.inf) - self._clock()
         gangs = any(plugin.counts_gangs for plugin in engine.rules.plugins)
         evicts = any(action.evicts_by for action in engine.actions)
@@ -167,7 +167,7 @@ class KubernetesWorld:
         return due
 
     def _undo(self, failure: WriteFailure) -> list[Decision]:
-        """Undo a decision in the model; conditions and events that say why."""
+        """Undo a decision in the model; return conditions and events with the reason."""
         decision = failure.decision
         task = self.cluster.tasks.get(decision.uid)
         if self._history is not None and task is not None and task.job is not None and not failure.gone:

@@ -1,4 +1,4 @@
-"""What happened since the last cycle, as far as it could change a decision, and how long it may wait for the next.
+"""Which changes since the last cycle could change a decision, and when the next cycle starts for them.
 
 The impact of a change follows from what the model knew of the object before, compared with what it knows now: a
 heartbeat of a node has no impact, and neither has an own write that the watch brings back. Every other change counts
@@ -57,7 +57,7 @@ _REPORTED_ELSEWHERE = frozenset(
 )
 """Fields of a task that follow from others, from its status, or from objects of their own."""
 _UNREAD = frozenset(("condition", "nominated", "scheduled_at", "started"))
-"""Fields that we write ourselves, or that no decision turns on."""
+"""Fields that we write ourselves, or that no decision reads."""
 _FACTS = attrgetter(
     *(field.name for field in fields(Task) if field.name not in _REPORTED_ELSEWHERE | _UNREAD),
 )
@@ -223,7 +223,7 @@ def _without_ours(annotations: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in annotations.items() if key != names.FAIR_SHARE}
 
 
-# -- what an object is in the model
+# -- the task or job of an object
 
 
 def _task(cluster: Cluster, pod: Object) -> Task | None:
@@ -234,17 +234,17 @@ def _job(cluster: Cluster, group: Object) -> Job | None:
     return cluster.jobs.get(JobId(type(group).__name__, group.namespace, group.name))
 
 
-# -- how long what happened may wait
+# -- how long changes may wait
 
 
 class News:
-    """What happened since it was last asked, or a cycle began, as far as it could change a decision."""
+    """Changes since the last call, or the start of a cycle, that could change a decision."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Forget everything: the cycle that starts sees all of it."""
+        """Forget all changes: the cycle that starts sees them."""
         self._jobs: dict[Job, None] = {}
         """Jobs that may be able to start."""
         self._impact = Impact.NONE
@@ -261,16 +261,16 @@ class News:
             self._jobs[job] = None
 
     def note_everything(self) -> None:
-        """The model was rebuilt: its jobs are others than before."""
+        """Note that the model was rebuilt: its jobs are new objects."""
         self._jobs.clear()
         self._impact = Impact.ALL_PENDING
 
     def note_phases(self) -> None:
-        """A cycle changed phases at its end: a job that runs no longer holds what enqueue kept for it."""
+        """Note that a cycle changed phases at its end: a running job no longer holds what enqueue reserved for it."""
         self._phases_changed = True
 
     def take_patience(self, cluster: Cluster, gangs: bool, evicts: bool) -> float:
-        """How long it may all wait for a cycle, which is asked once; infinite if there is no reason for one.
+        """Return how long the changes may wait for a cycle, and forget them; infinite if none needs a cycle.
 
         `gangs`: the policy tries no job that lacks pods. `evicts`: it has actions that evict.
         """
@@ -298,7 +298,7 @@ def _may_start(cluster: Cluster, gangs: bool) -> bool:
 
 
 def _patience_of(cluster: Cluster, job: Job, gangs: bool) -> float:
-    """How long a changed job may wait: not at all if it could start, or be admitted and get pods."""
+    """How long a changed job may wait: zero if it could start, or be admitted and get pods."""
     if job not in cluster.waiting and job not in cluster.backlog:
         return STATUS_PATIENCE
     if not job.tasks and job.waits_for_queue:
@@ -315,9 +315,9 @@ GATHER = 0.010
 PAUSE = 0.005
 """Seconds without further news after which there is nothing more to gather."""
 STORM = 4.0
-"""News that keeps coming is gathered for so many times what the last cycle cost."""
+"""While news keeps coming, it is gathered for this many times the cost of the last cycle."""
 REST = 1.0
-"""Between two cycles lies at least this many times what the last one cost, or they would leave no time to write."""
+"""The pause between cycles is at least this many times the cost of the last one, to leave time for writes."""
 
 
 class Gathering:
@@ -335,14 +335,14 @@ class Gathering:
         self.cycle_ended(-math.inf, cost=0.0)
 
     def cycle_ended(self, now: float, cost: float) -> None:
-        """A cycle that took so many seconds of processor time has ended; it has seen all that was gathered."""
+        """A cycle that took so many seconds of processor time has ended; it has seen all changes."""
         self._ended, self._cost = now, cost
         self._news_since = math.inf
         self._last_news = -math.inf
         self._deadline = math.inf
 
     def note(self, since: float, now: float, patience: float) -> None:
-        """Changes that have come since some time are known now; the most urgent of them may wait so long."""
+        """Note changes that came since some time; the most urgent of them may wait so long."""
         if patience <= NOW:
             self._news_since = min(self._news_since, since)
             self._last_news = now
@@ -351,7 +351,7 @@ class Gathering:
 
     @property
     def due(self) -> float:
-        """When the next cycle starts, as far as is known."""
+        """When the next cycle starts, by the changes so far."""
         latest = self._ended + self._period
         if not self._on_change:
             return latest

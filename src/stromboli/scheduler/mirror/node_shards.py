@@ -1,6 +1,6 @@
 """Our share of the nodes by NodeShards: those our shard desires and no other still uses (spec 05 11.3).
 
-It changes between cycles only, so a node that goes to another shard is given up after the cycle that may have used it.
+The shard changes only between cycles, so a node that moves to another shard is released after the cycle that used it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Each decision as requests to the API server (spec 05 6.4, 7, 9), and how they are sent."""
+"""Sends each decision as requests to the API server (spec 05 6.4, 7, 9)."""
 
 from __future__ import annotations
 
@@ -375,7 +375,7 @@ class PodWrites:
         self._record(WriteOrder(event, bind.uid))
 
     async def _is_bound(self, bind: Bind) -> bool:
-        """Whether the pod is bound as decided, as after a lost response; `PodNotBindable` if it cannot be any more."""
+        """Whether the pod is bound as decided, as after a lost response; `PodNotBindable` if it cannot be."""
         try:
             body = await self._client.send(Request("GET", pod_path(bind.namespace, bind.name)))
         except ApiError as error:

@@ -106,7 +106,7 @@ class DecisionWriter:
 
         self.prebinder = PreBinder(self._client, self._queue, prebound, record, wall, clock)
         self.outbox = Outbox(self._release, self._queue.__len__, clock, hold)
-        """Takes orders."""
+        """The orders to be executed."""
         written = BoundedCache(MAX_OBJECTS)
         pods = PodWrites(self._client, written, record, scheduler, wall)
         statuses = StatusWrites(self._client, written, wall)
@@ -138,18 +138,18 @@ class DecisionWriter:
         self._queue.start()
 
     async def flush(self) -> None:
-        """Wait until all is written; nothing is held back."""
+        """Write everything now, and wait for it."""
         self.outbox.flush()
         await self.idle()
 
     async def idle(self) -> None:
-        """Wait until all that is not held back is written."""
+        """Wait until all orders that are not held back are written."""
         await self._queue.idle()
 
     async def finish(self, timeout: float) -> bool:
-        """Wait until all is written, at most `timeout` seconds, then stop; whether nothing was left.
+        """Write everything within `timeout` seconds, then stop; return whether nothing was left.
 
-        Binds that wait for what others do are not waited for.
+        Binds that wait for other components are left to the next leader.
         """
         self.prebinder.end()
         with suppress(TimeoutError):
@@ -173,7 +173,7 @@ class DecisionWriter:
         self._queue.put(order.key, order, order.urgency)
 
     async def _write(self, order: WriteOrder) -> float | None:
-        """Execute an order; after how many seconds to try again, if at all."""
+        """Execute an order; return the seconds after which to try again, if at all."""
         order.since = self._clock() if order.since is None else order.since
         try:
             if order.member is None:
@@ -193,7 +193,7 @@ class DecisionWriter:
                 retry_after = error.retry_after if isinstance(error, ApiError) else None
                 return BACKOFF.pause(order.tries, retry_after)
             return self._fail(order, str(error), gone=False)
-        except Exception as error:  # e.g. a nonsensical response; the task must not stay Binding for ever
+        except Exception as error:  # such as an invalid response; the task must not stay Binding for ever
             log.exception("%s: unexpected error", _description(order.decision))
             return self._fail(order, f"{type(error).__name__}: {error}", gone=False)
         return None
@@ -210,7 +210,7 @@ class DecisionWriter:
         elif refused and await self.prebinder.take_back(member, bind):
             self._end_bind(member, bind, failure_of(member, bind))
             return None
-        await self._send(order)  # or again: if a response was lost, the pod is bound, or may be at any moment
+        await self._send(order)  # or again: if a response was lost, the pod may be bound
         self._end_bind(member, bind)
         return None
 
@@ -220,7 +220,7 @@ class DecisionWriter:
             self._failed(*failures)
 
     async def _send(self, order: WriteOrder) -> None:
-        """An object that no longer exists needs no write; but of a bind we must know what became of it."""
+        """Send an order. An object that is gone needs no write, but the result of a bind must be known."""
         try:
             await self._writes[type(order.decision)](order, order.decision)
         except ApiError as error:

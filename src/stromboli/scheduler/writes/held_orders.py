@@ -1,10 +1,10 @@
-"""Orders that are held back for a moment, since a newer one is likely to replace them.
+"""Holds orders back for a moment if newer ones are likely to replace them.
 
 While a gang arrives and is bound, its group and its pods change from cycle to cycle: waiting for pods, admitted, bound,
-one running, all running. Only the last of these states is of use. So statuses, and the reasons why something waits, are
-sent once nothing newer has come for `HOLD` seconds, and after `MAX_HOLD` seconds in any case. The status of a gang
+one running, all running. Only the last of these states is useful. So statuses, and the reasons why pods and jobs wait,
+are sent once nothing newer has come for `HOLD` seconds, and after `MAX_HOLD` seconds in any case. The status of a gang
 that is being bound is held for that longer time, as its binds come back and make it Running. What is no longer true by
-then is never sent: a pod that was bound meanwhile gets no condition that it waits.
+then is never sent: a pod that was bound meanwhile gets no condition about waiting.
 
 Nothing is lost if the process stops meanwhile: the next leader compares what objects show with what they should.
 """
@@ -45,7 +45,7 @@ _WAIT_CONDITIONS = frozenset({names.CONDITION_SCHEDULED, names.CONDITION_UNSCHED
 
 
 class Outbox:
-    """Takes the orders of cycles, portion by portion, and passes each on when its time has come; on the event loop."""
+    """Takes the orders of cycles, portion by portion, and releases each when it is due; on the event loop."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Outbox:
         return len(self._incoming) + len(self._held)
 
     def submit(self, orders: Iterable[WriteOrder]) -> None:
-        """Take a portion of these orders now if none are pending, and the others turn by turn."""
+        """Take a portion of these orders now if none are pending, and the others in later turns of the event loop."""
         self._incoming.extend(orders)
         if not self._portion_due:
             self._take_portion()
@@ -94,7 +94,7 @@ class Outbox:
             self.release_due()
 
     def release_due(self) -> None:
-        """Release what has been held back for long enough, and come back when the next may be due."""
+        """Release the orders that are due, and set a timer for the next."""
         self._held.release_due()
         self.stop()
         if (due := self._held.next_due) != math.inf:
@@ -103,7 +103,7 @@ class Outbox:
             self._timer_due = due
 
     def written(self, order: WriteOrder) -> None:
-        """When an event is sent: no newer one can replace it any more."""
+        """Note that an event is sent: no newer one can replace it."""
         self._held.written(order)
 
     def flush(self) -> None:
@@ -128,7 +128,7 @@ class _Held:
 
 
 class HeldOrders:
-    """Takes every order, and releases each when its time has come."""
+    """Takes every order, and releases each when it is due."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class HeldOrders:
         return len(self._held)
 
     def add(self, order: WriteOrder) -> None:
-        """Hold an order back, or release it at once; what it overtakes is dropped."""
+        """Hold an order back, or release it at once; drop the orders that it overtakes."""
         self._overtake(order)
         key = _key(order)
         if key is None:
@@ -197,22 +197,22 @@ class HeldOrders:
             if held is not None and held.due > due:
                 self._await(held.due, key)
             elif held is not None:
-                self._let_go(key)
+                self._release_held(key)
 
     def release_all(self) -> None:
-        """Release everything, as the process ends."""
+        """Release all orders, as the process ends."""
         self._due.clear()
         for key in list(self._held):
-            self._let_go(key)
+            self._release_held(key)
 
     def written(self, order: WriteOrder) -> None:
-        """An event is being written: it can be overtaken no more."""
+        """Note that an event is being written: it can no longer be overtaken."""
         key = _key(order)
         if self._released.get(key) is order:
             del self._released[key]
             self._forget(key, order)
 
-    # -- what is overtaken
+    # -- orders that are overtaken
 
     def _overtake(self, order: WriteOrder) -> None:
         match order.decision:
@@ -243,7 +243,7 @@ class HeldOrders:
             order.overtaken = True
             self._forget(key, order)
 
-    def _let_go(self, key: Hashable) -> None:
+    def _release_held(self, key: Hashable) -> None:
         order = self._held.pop(key).order
         if isinstance(order.decision, Event):
             self._released[key] = order
@@ -268,7 +268,7 @@ def _key(order: WriteOrder) -> Hashable:
 
 
 def _is_urgent(order: WriteOrder) -> bool:
-    """Whether a controller acts on it, a new leader needs it, or it stays true: a bind that failed."""
+    """Whether a controller acts on it, a new leader needs it, or it stays true, as a failed bind does."""
     match order.decision:
         case PodGroupStatus(conditions=conditions):
             return order.awaited or any(entry.type not in _WAIT_CONDITIONS for entry in conditions)
@@ -286,6 +286,6 @@ def _is_being_bound(order: WriteOrder) -> bool:
 
 
 def _is_placed(status: PodGroupStatus) -> bool:
-    """Whether a job waits no longer: its pods are bound, or about to be."""
+    """Whether a job no longer waits: its pods are bound, or about to be."""
     scheduled = any(entry.type == names.CONDITION_SCHEDULED for entry in status.conditions)
     return scheduled or status.phase in (names.GROUP_RUNNING, names.GROUP_COMPLETED)

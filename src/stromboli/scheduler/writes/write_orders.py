@@ -1,4 +1,4 @@
-"""Orders for the writer: a decision with what its request needs and how its tries went; how decisions become orders."""
+"""Orders for the writer: a decision, what its request needs, its tries, and the gang whose binds go together."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class WriteOrder:
 
 
 def merge(earlier: WriteOrder, later: WriteOrder) -> WriteOrder | None:
-    """One order in place of two that wait, if possible: of two statuses the later, with the conditions of both."""
+    """Merge two orders that wait, if possible: of two statuses the later stays, with the conditions of both."""
     match earlier.decision, later.decision:
         case PodCondition() as first, PodCondition() as second if first.uid == second.uid:
             nominated = second.nominated_node or first.nominated_node
@@ -144,7 +144,7 @@ def merge(earlier: WriteOrder, later: WriteOrder) -> WriteOrder | None:
 
 
 def _conditions(first: PodGroupStatus, second: PodGroupStatus) -> tuple[GroupCondition, ...]:
-    """Those of both; a job that was scheduled before `Unschedulable` was written does not get it any more."""
+    """The conditions of both; a job that was scheduled before `Unschedulable` was written does not get it."""
     conditions = {entry.type: entry for entry in first.conditions}
     if any(entry.type == names.CONDITION_SCHEDULED for entry in second.conditions):
         conditions.pop(names.CONDITION_UNSCHEDULABLE, None)
@@ -170,7 +170,7 @@ class PreBindFailed(Exception):
 
 
 class BindAbandoned(Exception):
-    """The process ends while a bind waits: the next leader goes on from the objects."""
+    """The process ends while a bind waits: the next leader continues from the objects."""
 
 
 @dataclass(slots=True)
@@ -218,7 +218,7 @@ class Gang:
         self.unbound[uid] = order
 
     def adopt(self, order: WriteOrder, uid: str) -> None:
-        """A later cycle decided on one pod more of the job: it follows those that it must not run without."""
+        """Add a pod of the job that a later cycle bound: it follows those that it must not run without."""
         order.member = order.member or GangMember(order.key, self, None)
         order.member.gang, order.member.follows = self, True
         self.unbound[uid] = order
@@ -233,7 +233,7 @@ class Gang:
         return member.follows or self.spare > 0
 
     def leave(self, member: GangMember, uid: str, failure: GangFailure) -> None:
-        """A bind that can be spared failed: it goes its own way."""
+        """Let a bind that failed and can be spared leave the gang."""
         self.spare -= not member.follows
         self.unready.discard(uid)
         self.consumers = None
@@ -243,7 +243,7 @@ class Gang:
 
 @dataclass(slots=True, eq=False)
 class GangMember:
-    """What became so far of one bind of a gang."""
+    """The progress of one bind of a gang."""
 
     key: Hashable
     """Of its order."""
@@ -279,7 +279,7 @@ class GangMember:
     undoing: bool = False
     """Whether it is being taken back."""
     take_back: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
-    """What takes back what was written or may have been, the last first."""
+    """What reverts writes that were sent or may have been; the last comes first."""
 
 
 # -- orders of decisions, in the thread of the cycle
@@ -290,7 +290,7 @@ _REPORTED_BY_POD = frozenset({names.EVENT_SCHEDULED, names.EVENT_UNSCHEDULABLE})
 
 
 class Mirror(Protocol):
-    """What has the model."""
+    """The owner of the model."""
 
     @property
     def cluster(self) -> Cluster: ...

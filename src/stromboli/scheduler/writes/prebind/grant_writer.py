@@ -41,7 +41,7 @@ class GrantWriter(Protocol):
 
 
 class GrantObjects:
-    """Reads objects, and changes those that are still as they were read."""
+    """Reads objects, and changes them only if they are still as they were read."""
 
     def __init__(self, client: GuardedClient):
         self._client = client

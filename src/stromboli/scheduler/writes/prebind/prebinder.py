@@ -45,7 +45,7 @@ from stromboli.scheduler.writes.write_orders import (
 
 
 class PreBinder:
-    """Takes the binds of gangs from step to step; on the event loop."""
+    """Moves the binds of gangs from step to step; on the event loop."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class PreBinder:
             self.gangs[order.job] = order.member.gang
 
     def done(self, member: GangMember, bind: Bind, failure: WriteFailure | None = None) -> list[WriteFailure]:
-        """A bind is done, or has failed; the failures of its gang, once that is so of all its binds."""
+        """A bind is done, or has failed; return the failures of its gang once all its binds are done."""
         gang = member.gang
         gang.unbound.pop(bind.uid, None)
         if failure is not None:
@@ -99,19 +99,19 @@ class PreBinder:
         return gang.failures
 
     def _forget(self, gang: Gang) -> None:
-        """All binds of a gang are done: whatever its job gets now does not have to wait for it."""
+        """All binds of a gang are done: later binds of its job do not wait for it."""
         if self.gangs.get(gang.job) is gang:
             del self.gangs[gang.job]
 
     def end(self) -> None:
-        """The process ends, so nothing is waited for any more; the next leader goes on with what is written."""
+        """End all waiting, as the process ends; the next leader continues from what is written."""
         self._ending = True
         self.awaited.resume_all()
 
     # -- before the binds
 
     async def advance(self, order: WriteOrder, member: GangMember, bind: Bind) -> float | None:
-        """The next steps of a bind: None if it may be sent now, else for how many seconds it waits."""
+        """Take the next steps of a bind; return None if it may be sent now, else for how many seconds it waits."""
         gang = member.gang
         if gang.abandoned and not gang.may_begin:
             raise BindAbandoned
@@ -161,7 +161,7 @@ class PreBinder:
         self._record(WriteOrder(event, bind.uid))
 
     def _wait(self, gang: Gang, pause: float) -> float:
-        """A bind of the gang has to wait. The others that are ready look whether their pods are still there."""
+        """A bind of the gang has to wait: the ready ones check whether their pods still exist."""
         if self._ending:
             gang.abandoned = True
             self._resume(gang.unbound.values())
@@ -172,7 +172,7 @@ class PreBinder:
         return pause
 
     def _expect_place(self, member: GangMember, bind: Bind) -> None:
-        """While a bind waits, its pod or its node may go."""
+        """While a bind waits, its pod or its node may be deleted."""
 
         def node_is_gone(_: Node, gone: bool) -> bool:
             member.node_gone = gone
@@ -192,7 +192,7 @@ class PreBinder:
             raise PreBindFailed(f"node {bind.node} is gone")
 
     def _is_ready(self, order: WriteOrder, member: GangMember, bind: Bind) -> None:
-        """All that this bind needs is true; the last that its gang needs lets all of them go."""
+        """All that this bind needs is true; the last bind of its gang resumes the others."""
         self.awaited.forget(member.key)
         member.ready, member.doing = True, ""
         self._prebound(order, self._clock() - (member.begun or 0.0))
@@ -235,7 +235,7 @@ class PreBinder:
         self._resume(member.gang.unbound.values())
 
     async def take_back(self, member: GangMember, bind: Bind) -> bool:
-        """Take back what was written for a bind that is given up; whether it was: a pod that is bound keeps it."""
+        """Revert what was written for a bind that is given up; return False if the pod is bound, which keeps it."""
         if not member.undoing:
             claims = (grant for grant in bind.grants if isinstance(grant, ClaimGrant))
             member.take_back += [partial(self._claims.give_back, member, grant) for grant in claims]
@@ -256,7 +256,7 @@ class PreBinder:
 
 
 def failure_of(member: GangMember, bind: Bind) -> WriteFailure:
-    """Why a bind of a gang failed: for itself, or with the gang."""
+    """Why a bind of a gang failed: by itself, or with the gang."""
     failure = member.gang.failure
     assert failure is not None
     if failure.before_bind:
