@@ -103,7 +103,7 @@ class HyperNodeTree:
 
     def update(self, objects: Mapping[str, HyperNode], nodes: Mapping[str, Node], columns: Columns) -> None:
         """Apply recorded changes; the columns must be laid out."""
-        moved, self._layout = columns.layout != self._layout, columns.layout
+        moved = columns.layout != self._layout
         if not moved and not self.membership.changed:
             return
         if linked := self.membership.apply(objects, nodes, columns, moved):
@@ -121,6 +121,7 @@ class HyperNodeTree:
         if changed or linked or moved:
             self._lookup = self._sums = None
             self.version += 1
+        self._layout = columns.layout
 
     def _link(self) -> None:
         """Build the tree of all valid HyperNodes, and its tiers."""
@@ -144,7 +145,7 @@ class HyperNodeTree:
         self.tiers = [*sorted(tiers), self.top.tier]
 
     def _set_rows(self, domain: Domain) -> Ints:
-        """Unite the nodes of a domain with those of all below it; rows that stay the same remain the same object."""
+        """Unite the nodes of a domain with those of all domains below it; equal rows remain the same object."""
         rows = self.membership.declared[domain.name].nodes
         below = [self._set_rows(child) for child in domain.children]
         if any(map(len, below)):

@@ -125,7 +125,7 @@ class Membership:
     def apply(
         self, objects: Mapping[str, HyperNode], nodes: Mapping[str, Node], columns: Columns, moved: bool
     ) -> bool:
-        """Apply the recorded changes, and that nodes have `moved` to other rows; whether HyperNodes changed."""
+        """Apply the recorded changes and, with `moved`, other rows of nodes; return whether HyperNodes changed."""
         changed = False
         for name in self._changed_objects:
             changed |= self._apply_object(name, objects.get(name))
@@ -150,7 +150,7 @@ class Membership:
     # -- the nodes that HyperNodes select
 
     def _select(self, nodes: Mapping[str, Node], columns: Columns) -> bool:
-        """Find the nodes and the faults of all HyperNodes, the oldest first; whether any fault changed."""
+        """Find the nodes and the faults of all HyperNodes, the oldest first; return whether any fault changed."""
         by_age = dict(sorted(self.declared.items(), key=lambda item: item[1].age))
         patterns = {name: known.members.patterns for name, known in by_age.items() if known.members.patterns}
         self._patterns.update(patterns, {node.name for node in columns.nodes} if patterns else frozenset())
