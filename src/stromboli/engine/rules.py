@@ -243,8 +243,12 @@ class Rules:
 
     def tasks_needed(self, unit: Job | SubJob) -> int:
         """How many more tasks of a job or a sub-group must be placed, at least, before it can start."""
-        counting = self._counting[isinstance(unit, SubJob) and bool(unit.job.policies)]
-        needed: int = max((1, *answers((plugin.tasks_needed for plugin in counting), (unit,))))
+        needed = 1
+        for plugin in self._counting[isinstance(unit, SubJob) and bool(unit.job.policies)]:
+            try:  # each attempt of a job asks this, and the generator of `answers` takes twice as long
+                needed = max(needed, plugin.tasks_needed(unit))
+            except BaseException as error:
+                raise_attributed(error, plugin.name, "tasks_needed")
         return needed
 
     def _counting_plugins(self, ready: str, pipelined: str) -> list[Plugin]:
