@@ -94,7 +94,7 @@ class LeastHeld(Plugin):
 
 
 class Fashion(Plugin):
-    """Everybody's place depends on something that is nobody's own."""
+    """All keys depend on something that belongs to no item."""
 
     name = "fashion"
     backwards = False

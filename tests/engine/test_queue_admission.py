@@ -75,7 +75,7 @@ def test_a_question_about_a_pod_reserves_nothing_for_it() -> None:
     a, b = world.task("a"), world.task("b")
     home = world.cluster.queues["default"]
     assert session.rules.allocatable(home, a)
-    assert session.rules.allocatable(home, b), "nobody has been let out yet"
+    assert session.rules.allocatable(home, b), "no gate has been removed yet"
     session.journal.lift_gate(a)
     assert session.rules.allocatable(home, a)
     assert not session.rules.allocatable(home, b)

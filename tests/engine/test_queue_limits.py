@@ -1,4 +1,4 @@
-"""What queues owe to jobs that were let in: kept job by job, equal to counting everybody (spec 03 6.1)."""
+"""What is reserved for admitted jobs by queue: kept by job, equal to a count of all jobs (spec 03 6.1)."""
 
 from stromboli.engine.job_needs import JobNeeds
 from stromboli.engine.queue_limits import InqueueResources, ceiling

@@ -1,4 +1,4 @@
-"""Requirements that cannot be met keep pods and gangs pending, whatever the policy names; wishes are told."""
+"""Hard requirements that cannot be met keep pods and gangs pending in all policies; soft ones are reported."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ POD_DEMANDS: dict[str, dict[str, Any]] = {
     "memory of an NPU": {"resources": {"huawei.com/Ascend910A-memory": 4}},
     "cores of an NPU": {"resources": {"huawei.com/npu-core": 4}},
     "one NUMA node": {"spec": GUARANTEED, "annotations": {NUMA: "single-numa-node"}},
-    "a NUMA policy that nobody knows": {"spec": GUARANTEED, "annotations": {NUMA: "tight"}},
+    "an unknown NUMA policy": {"spec": GUARANTEED, "annotations": {NUMA: "tight"}},
     "a claim that does not exist": {"spec": CLAIMED},
-    "labels that nobody wrote into the selector": {
+    "labels that are not in the selector": {
         "labels": {"version": "2"},
         "spec": {"affinity": {"podAntiAffinity": {REQUIRED: [{**TERM, "mismatchLabelKeys": ["version"]}]}}},
     },
@@ -337,7 +337,7 @@ def test_extra_pods_of_a_gang_that_ask_for_the_impossible_do_not_keep_it_from_st
     assert set(made.run(PLACE, "gang").binds) == {"default/j-0", "default/j-1"}
 
 
-# -- what is told
+# -- what is reported
 
 WISHES: dict[str, tuple[dict[str, Any], str]] = {
     "soft topology": ({"group": {"networkTopology": {"mode": "soft"}}}, "spec.networkTopology (soft)"),
@@ -377,7 +377,7 @@ def test_a_queue_with_an_order_that_no_plugin_honours_gets_an_event() -> None:
 
 @pytest.mark.parametrize("wish", WISHES)
 def test_a_soft_requirement_that_no_plugin_honours_is_reported_once_and_the_pods_start(wish: str) -> None:
-    terms, told = WISHES[wish]
+    terms, text = WISHES[wish]
     made = world().job("j", pods=2, cpu=1, **terms)
     result = made.run(PLACE, "gang", cycles=3)
     assert len(result.binds) == 2
@@ -385,7 +385,7 @@ def test_a_soft_requirement_that_no_plugin_honours_is_reported_once_and_the_pods
         event for event in result.decisions if isinstance(event, Event) and event.reason == "FieldIgnored"
     ]
     assert [(event.kind, event.type, event.name) for event in events] == [("PodGroup", "Warning", "j")]
-    assert told in events[0].message
+    assert text in events[0].message
 
 
 def test_soft_requirements_are_not_reported_again_when_a_pod_is_replaced() -> None:

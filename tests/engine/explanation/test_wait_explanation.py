@@ -14,7 +14,7 @@ def waiting(world: World, job: str = "default/a", policy: str = "basic") -> Diag
 
 
 def leaving(node: str, cpu: int) -> dict[str, object]:
-    """A pod on its way out of a node."""
+    """A terminating pod."""
     return {
         "kind": "Pod",
         "metadata": {"name": "old", "deletionTimestamp": "2026-11-01T11:00:00Z"},
@@ -86,8 +86,8 @@ def test_refusals_of_nodes_have_a_remedy(nodes: str, spec: dict[str, object], hi
 
 def test_conditions_of_a_cluster_do_not_speak_of_the_files_of_a_plan() -> None:
     spec = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
-    told = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, spec=spec)).sentence
-    assert told.endswith('persistentvolumeclaim "data" not found; create it')
+    sentence = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, spec=spec)).sentence
+    assert sentence.endswith('persistentvolumeclaim "data" not found; create it')
 
 
 def test_a_job_at_the_gate_hears_which_resource_is_short() -> None:

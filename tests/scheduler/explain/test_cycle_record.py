@@ -1,4 +1,4 @@
-"""The record of the last cycles: who was bound, evicted and let in by which action, runs of cycles, and bounds."""
+"""The record of the last cycles: binds, evictions and admissions by action, runs of cycles, and bounds."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def bind(number: int = 0, name: str = "pod", namespace: str = "default") -> Bind
     return Bind(namespace, f"{name}-{number}", f"uid-{number}", "n1", f"{namespace}/job")
 
 
-# -- what is told
+# -- decisions
 
 
 def test_a_cycle_names_what_it_decided_and_the_action_that_did() -> None:
@@ -70,8 +70,8 @@ def test_a_cycle_names_what_it_decided_and_the_action_that_did() -> None:
     assert (entry.let_in, entry.bound, entry.evicted, entry.left_out) == (1, 2, 0, 0)
     assert (entry.time, entry.last_time) == (outcome.session.reads.time,) * 2
     assert list(entry.parts) == ["open", "enqueue", "allocate", "backfill", "close"]
-    told = [(each.kind, each.name, each.node, each.action, each.queue) for each in entry.decisions]
-    assert told == [
+    named = [(each.kind, each.name, each.node, each.action, each.queue) for each in entry.decisions]
+    assert named == [
         ("let-in", "train", "", "enqueue", "default"),
         ("bound", "train-0", "n1", "allocate", "default"),
         ("bound", "train-1", "n1", "allocate", "default"),
@@ -109,7 +109,7 @@ def test_jobs_that_wait_are_counted_and_nothing_is_decided_about_them() -> None:
 
 
 def test_the_end_of_a_cycle_is_not_hidden_by_its_beginning() -> None:
-    """What preempt evicts is told, however many pods allocate has bound before."""
+    """Evictions of preempt are named, however many pods allocate bound before."""
     record = CycleRecord()
     evict = Evict("default", "train-0", "uid", "n1", "default/train", "preempt", action="preempt")
     outcome = made_of(*map(bind, range(1000)), evict)

@@ -1,4 +1,4 @@
-"""The history of jobs: what was decided, by whom and for whom, within bounds, and forgotten after a while."""
+"""The history of jobs: decisions with action and beneficiary, within bounds, dropped after a while."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def phase(name: str, value: str) -> PodGroupStatus:
     return PodGroupStatus("default", name, value, 0, 0, 0)
 
 
-def told(history: History) -> list[str]:
+def texts(history: History) -> list[str]:
     return [f"{entry.kind}: {entry.text}" for entry in history.entries]
 
 
@@ -82,7 +82,7 @@ def test_the_history_of_a_job_is_in_order() -> None:
         )
     ):
         history.note_decisions(cluster, decisions, NOW + moment)
-    assert told(history.of(TRAIN)) == [
+    assert texts(history.of(TRAIN)) == [
         "let-in: admitted to its queue",
         "bound: 2 pods (train-0, train-1) bound to n1",
         "phase: its PodGroup changed to Running",
@@ -108,7 +108,7 @@ def test_an_eviction_has_the_action_the_beneficiary_and_the_plugins_that_chose()
     assert entry.text == (
         "2 pods (train-0, train-1) evicted from n1: preempt for default/urgent, chosen by tier 1 (gang)"
     )
-    assert told(history.of(URGENT)) == [
+    assert texts(history.of(URGENT)) == [
         "room-made: 2 pods of other jobs evicted for it by preempt, chosen by tier 1 (gang)"
     ]
 
@@ -125,7 +125,7 @@ def test_a_bind_that_fails_is_recorded_with_the_reason() -> None:
     (bind,) = binds(cluster, "train")
     for moment in range(3):
         history.note_failure(job, bind, "the node is gone", NOW + moment)
-    assert told(history.of(TRAIN)) == [
+    assert texts(history.of(TRAIN)) == [
         "bind-failed: binding pod train-0 to n1 failed: the node is gone (3 times)"
     ]
 
@@ -144,14 +144,14 @@ def test_a_cycle_records_why_a_job_waits_once_until_that_changes() -> None:
         history.note_decisions(world.intake.cluster, outcome.decisions, outcome.session.now)
         history.note_outcome(outcome)
         world.come_true(outcome.decisions)
-    assert told(history.of(TRAIN)) == ["waits: waits: nodes are unavailable: Insufficient cpu"]
+    assert texts(history.of(TRAIN)) == ["waits: waits: nodes are unavailable: Insufficient cpu"]
 
 
 def test_policy_changes_are_recorded_without_their_text() -> None:
     history, cluster = DecisionHistory(NOW), cluster_with()
     secret = Event("Queue", "", "root", "Warning", names.EVENT_POLICY_REFUSED, "/etc/policy: line 3: hunter2")
     history.note_decisions(cluster, [secret], NOW)
-    assert told(history.policies) == [
+    assert texts(history.policies) == [
         "policy: a policy change was rejected; the previous policy stays active"
     ]
 
@@ -211,8 +211,8 @@ def test_of_too_many_jobs_the_one_with_the_oldest_last_entry_is_dropped(
         history.note_decisions(cluster, binds(cluster, name, "n2"), NOW)
     assert len(history) <= 3
     assert history.bytes <= 5000
-    assert not told(history.of(JobId("PodGroup", "default", jobs[0])))
-    assert told(history.of(JobId("PodGroup", "default", jobs[3])))
+    assert not texts(history.of(JobId("PodGroup", "default", jobs[0])))
+    assert texts(history.of(JobId("PodGroup", "default", jobs[3])))
 
 
 def test_the_history_of_a_deleted_job_is_dropped_after_a_while() -> None:
@@ -237,7 +237,7 @@ def test_a_new_job_of_the_same_name_does_not_inherit_the_history() -> None:
     assert job.group is not None
     job.group.metadata.uid = "another"
     history.note_decisions(again, [phase("train", names.GROUP_INQUEUE)], NOW + 5)
-    assert told(history.of(TRAIN)) == ["let-in: admitted to its queue"]
+    assert texts(history.of(TRAIN)) == ["let-in: admitted to its queue"]
 
 
 def test_what_is_remembered_is_counted_to_the_byte_whatever_happens(

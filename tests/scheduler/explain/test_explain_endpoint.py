@@ -146,7 +146,7 @@ def test_only_users_who_may_read_an_object_get_its_explanation(tmp_path: Path) -
                 assert status == 403, path
                 assert refusal["reason"] == "Forbidden"
                 assert "cannot get resource" in refusal["message"]
-            assert len(served.explained.asked) == asked, "nobody is told whether an object exists"
+            assert len(served.explained.asked) == asked, "no response shows whether an object exists"
             assert (await served.get("/explain/pods/default/train", watcher))[0] == 200
             status, refusal = await served.get("/explain/pods/default/other", watcher)
             assert (status, refusal["reason"]) == (404, "NotFound")

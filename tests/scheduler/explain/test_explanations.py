@@ -32,7 +32,7 @@ def waiting_world() -> LivingWorld:
 
 
 class Story:
-    """A seam, and a thread in the cycle's place that a test tells what to do."""
+    """A seam, and a thread in place of the cycle that a test controls."""
 
     def __init__(self) -> None:
         self.seam = ThreadSeam()

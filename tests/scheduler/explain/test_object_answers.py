@@ -140,13 +140,13 @@ def test_holders_in_other_namespaces_are_not_named() -> None:
     actions = "enqueue, allocate"
     world = LivingWorld(objects, lambda: engine("gang, predicates, network-topology-aware", actions=actions))
     outcome = world.cycle()
-    told = answer(outcome, "podgroups", "train")
-    assert told.explanation is not None
-    assert told.explanation.closest is not None
-    text = msgspec.json.encode(told).decode() + answer(outcome, "pods", "train-1").pod
+    given = answer(outcome, "podgroups", "train")
+    assert given.explanation is not None
+    assert given.explanation.closest is not None
+    text = msgspec.json.encode(given).decode() + answer(outcome, "pods", "train-1").pod
     assert "rivals" not in text
-    assert {holder.job for holder in told.explanation.closest.holders} == {ELSEWHERE, "default/ours"}
-    assert told.explanation.closest.text in told.explanation.message
+    assert {holder.job for holder in given.explanation.closest.holders} == {ELSEWHERE, "default/ours"}
+    assert given.explanation.closest.text in given.explanation.message
 
 
 @pytest.mark.parametrize("elsewhere", ["default-2", "defaul", "pod", "t0p-secret"])
@@ -167,12 +167,12 @@ def test_names_that_look_like_those_of_the_reader_are_not_named_either(elsewhere
     actions = "enqueue, allocate"
     world = LivingWorld(objects, lambda: engine("gang, predicates, network-topology-aware", actions=actions))
     outcome = world.cycle()
-    told = answer(outcome, "podgroups", "train").explanation
-    assert told is not None
-    assert told.closest is not None
-    assert {holder.job for holder in told.closest.holders} == {ELSEWHERE}
-    assert told.closest.text in told.message
-    text = msgspec.json.encode(told).decode() + answer(outcome, "pods", "train-1").pod
+    given = answer(outcome, "podgroups", "train").explanation
+    assert given is not None
+    assert given.closest is not None
+    assert {holder.job for holder in given.closest.holders} == {ELSEWHERE}
+    assert given.closest.text in given.message
+    text = msgspec.json.encode(given).decode() + answer(outcome, "pods", "train-1").pod
     assert f"{elsewhere}/" not in text
     assert f"-{elsewhere}" not in text
     (job,) = (each for each in world.intake.cluster.jobs.values() if each.key == "default/train")
@@ -246,6 +246,6 @@ def test_a_leader_that_has_lived_says_what_anybody_computes_from_the_objects(see
         ObjectAnswers(DecisionHistory()).look_again(
             Question("podgroups", "default", name), world.intake.cluster
         )
-        told, computed = answer(world.cycle(), "podgroups", name), answer(own, "podgroups", name)
-        assert told.explanation == computed.explanation, name
-        assert (told.phase, told.queue, told.promise) == (computed.phase, computed.queue, computed.promise)
+        given, computed = answer(world.cycle(), "podgroups", name), answer(own, "podgroups", name)
+        assert given.explanation == computed.explanation, name
+        assert (given.phase, given.queue, given.promise) == (computed.phase, computed.queue, computed.promise)

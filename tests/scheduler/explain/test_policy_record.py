@@ -1,4 +1,4 @@
-"""The policy as the leader tells it: since when, with which arguments, what the last edit got wrong."""
+"""The policy as the leader reports it: when it became active, its arguments, errors of the last edit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def scheduler_of(file: Path, fallback: Policy | None = None) -> Scheduler:
     return Scheduler(Rehearsal(), PolicyFile(file, CATALOG, fallback=fallback), CATALOG, warn=lambda _: None)
 
 
-def told(record: PolicyRecord, scheduler: Scheduler) -> PolicyDocument:
+def document_of(record: PolicyRecord, scheduler: Scheduler) -> PolicyDocument:
     scheduler.cycle()
     record.note(scheduler)
     return record.document()
@@ -66,7 +66,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_the_policy_is_reported_with_defaults_and_active_switches(file: Path) -> None:
     scheduler = scheduler_of(file)
-    document = told(PolicyRecord(), scheduler)
+    document = document_of(PolicyRecord(), scheduler)
     assert (document.source, document.text, document.loaded) == (str(file), GOOD, scheduler.world.now())
     assert document.digest == f"sha256:{hashlib.sha256(GOOD.encode()).hexdigest()}"
     assert [action.name for action in document.actions] == ["enqueue", "allocate"]
@@ -87,15 +87,15 @@ def test_before_the_first_cycle_there_is_no_document() -> None:
 
 def test_a_document_is_made_once_as_long_as_nothing_changes(file: Path) -> None:
     record, scheduler = PolicyRecord(), scheduler_of(file)
-    assert told(record, scheduler) is told(record, scheduler)
+    assert document_of(record, scheduler) is document_of(record, scheduler)
 
 
 def test_a_rejected_edit_is_reported_with_its_lines_until_it_is_fixed(file: Path) -> None:
     record, scheduler = PolicyRecord(), scheduler_of(file)
-    since = told(record, scheduler).loaded
+    since = document_of(record, scheduler).loaded
     file.write_text(GOOD.replace("name: gang", "name: gank"))
     scheduler.world.sleep(5)  # type: ignore[attr-defined]
-    document = told(record, scheduler)
+    document = document_of(record, scheduler)
     assert document.loaded == since, "the policy before stays in force"
     assert document.text == GOOD
     refused = document.refused
@@ -107,7 +107,7 @@ def test_a_rejected_edit_is_reported_with_its_lines_until_it_is_fixed(file: Path
     ]
     file.write_text(GOOD.replace("enqueue, ", ""))
     scheduler.world.sleep(5)  # type: ignore[attr-defined]
-    document = told(record, scheduler)
+    document = document_of(record, scheduler)
     assert document.loaded == scheduler.world.now()
     assert [action.name for action in document.actions] == ["allocate"]
     assert document.refused is not None
@@ -116,7 +116,7 @@ def test_a_rejected_edit_is_reported_with_its_lines_until_it_is_fixed(file: Path
 
 def test_an_invalid_file_at_the_start_is_reported_with_the_policy_that_replaces_it(file: Path) -> None:
     file.write_text('actions: "alocate"\n')
-    document = told(PolicyRecord(), scheduler_of(file, default_policy(CATALOG)))
+    document = document_of(PolicyRecord(), scheduler_of(file, default_policy(CATALOG)))
     assert document.source == "built-in policy"
     assert document.refused is not None
     assert document.refused.is_latest
@@ -124,9 +124,9 @@ def test_an_invalid_file_at_the_start_is_reported_with_the_policy_that_replaces_
         (1, "failed to find Action alocate")
     ]
     file.unlink()
-    gone = told(PolicyRecord(), scheduler_of(file, default_policy(CATALOG)))
-    assert gone.refused is not None
-    assert [(error.line, error.text) for error in gone.refused.errors] == [
+    removed = document_of(PolicyRecord(), scheduler_of(file, default_policy(CATALOG)))
+    assert removed.refused is not None
+    assert [(error.line, error.text) for error in removed.refused.errors] == [
         (0, "cannot be read: No such file or directory")
     ]
 
@@ -153,9 +153,9 @@ def test_an_order_that_is_set_aside_is_reported_with_time_and_reason() -> None:
     scheduler = Scheduler(world, load_policy(text, catalog), catalog, warn=lambda _: None)
     record = PolicyRecord()
     for _ in range(MAX_FAILURES - 1):
-        assert told(record, scheduler).set_aside == []
+        assert document_of(record, scheduler).set_aside == []
         world.sleep(1)
-    (set_aside,) = told(record, scheduler).set_aside
+    (set_aside,) = document_of(record, scheduler).set_aside
     assert (set_aside.plugin, set_aside.point) == ("confused", "job_order")
     assert set_aside.why == "plugin 'confused' failed in job_order: RuntimeError: no opinion"
     assert scheduler.policy_since < set_aside.since <= world.now()

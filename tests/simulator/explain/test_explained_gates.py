@@ -1,4 +1,4 @@
-"""Each gate that may hold a job is told with what is short and what would let the job pass it."""
+"""Each gate that may hold a job has a diagnosis with what is short and remedies."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Running jobs, pods, queues and nodes are explained; names are found, and ambiguous ones are told."""
+"""Explanations of running jobs, pods, queues and nodes; names are looked up, ambiguous ones are reported."""
 
 import pytest
 
