@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from stromboli.engine.placement import node_placement
-from stromboli.engine.placement.evaluation import AHEAD_BYTES, BASE_BYTES, NODE_BYTES, Evaluation
+from stromboli.engine.placement.evaluation import Evaluation
 from stromboli.engine.placement.node_placement import Placement
-from stromboli.engine.placement.usage_evaluation import LookAhead
+from stromboli.engine.placement.usage_evaluation import AHEAD_BYTES, BASE_BYTES, NODE_BYTES, LookAhead
 from stromboli.testing import World
 from tests.manifests import node, policy
 
@@ -57,7 +57,7 @@ def test_each_shape_is_evaluated_once_however_many_there_are(
     made.clear()
     placement = find_all(world, rounds=2, some=some)
     assert len(made) == SHAPES
-    assert placement._bytes == sum(evaluation.bytes for evaluation in made)
+    assert placement._bytes == sum(evaluation.usage.bytes for evaluation in made)
     placement.opening()
     assert len(placement._known) == (0 if some else SHAPES)
 
@@ -69,7 +69,7 @@ def test_what_is_remembered_takes_a_bounded_amount_of_memory(
     placement = find_all(world, rounds=2)
     assert 1 < len(placement._known) < SHAPES
     assert placement._bytes <= 50_000
-    assert placement._bytes == sum(evaluation.bytes for evaluation in placement._known.values())
+    assert placement._bytes == sum(evaluation.usage.bytes for evaluation in placement._known.values())
     monkeypatch.setattr(node_placement, "MAX_BYTES", 1)
     assert len(find_all(world, rounds=1)._known) == 1
 
@@ -77,13 +77,13 @@ def test_what_is_remembered_takes_a_bounded_amount_of_memory(
 def test_an_evaluation_counts_with_the_memory_that_it_takes(world: World, made: list[Evaluation]) -> None:
     placement, cluster = find_all(world, rounds=1), world.cluster
     first, nodes = placement._known[next(iter(placement._known))], len(cluster.columns)
-    before = first.bytes
+    before = first.usage.bytes
     assert before == BASE_BYTES + NODE_BYTES * nodes
-    first._usage._look_ahead = LookAhead(nodes)
+    first.usage._evaluate_ahead(next(iter(cluster.tasks.values())))
     for task in cluster.tasks.values():
         placement.find(cluster, task)
-    assert first.counted == first.bytes == before + AHEAD_BYTES * nodes
-    assert placement._bytes == sum(evaluation.bytes for evaluation in placement._known.values())
+    assert first.counted == first.usage.bytes == before + AHEAD_BYTES * nodes
+    assert placement._bytes == sum(evaluation.usage.bytes for evaluation in placement._known.values())
     with_ahead = sum(part.nbytes for part in vars(LookAhead(nodes)).values())
     assert AHEAD_BYTES * nodes == with_ahead
 
@@ -93,11 +93,11 @@ def test_an_evaluation_counts_with_the_nodes_that_there_are() -> None:
     placement = world.step().outcome.session.placement
     world.add(*(node(f"n{number}", cpu=1) for number in range(2, 50))).job("second", cpu=2).step()
     (evaluation,) = placement._known.values()
-    assert placement._bytes == evaluation.counted == evaluation.bytes
+    assert placement._bytes == evaluation.counted == evaluation.usage.bytes
     for number in range(2, 50):
         world.remove(node(f"n{number}", cpu=1))
     world.job("third", cpu=2).step()
-    assert placement._bytes == evaluation.counted == evaluation.bytes == BASE_BYTES + NODE_BYTES
+    assert placement._bytes == evaluation.counted == evaluation.usage.bytes == BASE_BYTES + NODE_BYTES
 
 
 def test_256_kinds_of_pods_are_remembered_on_20000_nodes() -> None:

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from stromboli.model.reservations import OwnReservation
     from stromboli.model.task import Task
 
-BASE_BYTES, NODE_BYTES, AHEAD_BYTES = 8192, 80, 176
-"""Memory of an evaluation, more for each node, as measured, and more for each node that is evaluated ahead."""
-
 
 class Evaluation:
     """One shape against all nodes, or some: where it fits now, where it will, and how good each node is.
@@ -62,7 +59,8 @@ class Evaluation:
         self._watched = [filter for filter in filters if filter.reads not in ("static", "usage")]
         steady = [score for score in scores if score.finish is None and score.reads in ("static", "usage")]
         self._raw = [score for score in scores if score not in steady]
-        self._usage = UsageEvaluation(columns, task.shape, filters, steady, resource_fit, rows)
+        self.usage = UsageEvaluation(columns, task.shape, filters, steady, resource_fit, rows)
+        """The part of it that reads nodes alone."""
         functions: list[NodeFilter | NodeScore] = [*filters, *scores]
         self.is_repeatable = all(function.reads not in ("clock", "external") for function in functions)
         """Whether its answers follow from the cluster alone."""
@@ -77,28 +75,22 @@ class Evaluation:
         self._addends: list[Column] = []
         """What was added to it for each score that depends on more than the node."""
 
-    @property
-    def bytes(self) -> int:
-        """Roughly the memory that it takes."""
-        nodes = len(self.columns) if self.rows is None else len(self.rows)
-        return BASE_BYTES + (NODE_BYTES + AHEAD_BYTES * self._usage.looks_ahead) * nodes
-
     def count(self) -> int:
         """Count the memory that it takes now; returns the change."""
-        before, self.counted = self.counted, self.bytes
+        before, self.counted = self.counted, self.usage.bytes
         return self.counted - before
 
     @property
     def allowed(self) -> Bools:
         """The nodes that pass all filters that read the node object alone."""
-        return self._usage.allowed
+        return self.usage.allowed
 
     # -- following changes
 
     def refresh(self, task: Task, cycle: int) -> None:
         """Evaluate again what depends on node objects, other pods or time, where those changed."""
-        columns = self.columns
-        if columns.layout != self._layout or columns.objects != self._objects:
+        feed = self.columns.feed
+        if feed.layout.generation != self._layout or feed.nodes.generation != self._objects:
             self._start(task)
         if self._watched or self._raw:
             self._refresh_watched(task, cycle)
@@ -110,7 +102,7 @@ class Evaluation:
 
     def catch_up(self, task: Task) -> None:
         """Bring scores and fits up to date with all nodes."""
-        self._usage.catch_up(task)
+        self.usage.catch_up(task)
 
     def _start(self, task: Task) -> None:
         self._layout = -1  # if a plugin raises, the next call evaluates everything again
@@ -122,12 +114,12 @@ class Evaluation:
         self._groups: dict[int, tuple[Column, Bools, Column]] = {}
         self._verdict = self._reach = self._totals = None
         self._follows_numbers = None
-        self._usage.start(task)
+        self.usage.start(task)
         self._layout, self._objects = self.columns.layout, self.columns.objects
 
     def _boards(self, task: Task, own: OwnReservation | None) -> tuple[Floats, Floats]:
         """The scores where a task fits now, and where it will; it may use the resources reserved for it."""
-        usage = self._usage
+        usage = self.usage
         place = -1 if own is None else usage.place(own.row)
         if own is None or place < 0 or not usage.allowed[place]:
             return usage.now, usage.later
@@ -155,8 +147,8 @@ class Evaluation:
                 self._totals = None
 
     def _picked(self, passing: Passing) -> Passing:
-        later = self._usage.pick(passing.later)
-        return Passing(later if passing.now is passing.later else self._usage.pick(passing.now), later)
+        later = self.usage.pick(passing.later)
+        return Passing(later if passing.now is passing.later else self.usage.pick(passing.now), later)
 
     def _differs(self, score: NodeScore) -> bool:
         """Whether a score can change the choice: not where it is the same on all nodes."""
@@ -184,26 +176,25 @@ class Evaluation:
     def best(
         self, task: Task, groups: Sequence[Bools | None] = (None,), own: OwnReservation | None = None
     ) -> tuple[int, bool, Bools | None]:
-        """The best node by row (-1: none), whether the task fits there now, and the group of the node.
+        """After `catch_up`, the best node by row (-1: none), whether the task fits there now, and the node's group.
 
         Groups are tried in order, and all groups with free resources now before any with resources to be released.
         """
-        self.catch_up(task)
         if own is None and groups[0] is None:
             totals = self._follow_totals(task)
             place = int(totals.argmax()) if len(totals) else -1
             if place >= 0 and totals[place] > NEVER:
-                return self._usage.row(place), True, None
+                return self.usage.row(place), True, None
         for board, fits_now in zip(self._boards(task, own), (True, False), strict=True):
             for within in groups:
                 place = self._best_of(task, board, within, fits_now)
                 if place >= 0:
-                    return self._usage.row(place), fits_now, within
+                    return self.usage.row(place), fits_now, within
         return -1, False, None
 
     def _follow_totals(self, task: Task) -> Floats:
         """The total scores: summed again for nodes that changed, for all nodes if the candidates changed."""
-        usage = self._usage
+        usage = self.usage
         if not (self._watched or self._volatile):
             usage.changed = None
             return usage.now
@@ -216,7 +207,7 @@ class Evaluation:
         """Sum the scores of some nodes again; false if one of them became or ceased to be a candidate."""
         passing = [self._passing[id(filter)].now for filter in self._watched]
         for place in changed:
-            total = self._usage.now[place]
+            total = self.usage.now[place]
             for column in passing:
                 if not column[place]:
                     total = NEVER
@@ -235,7 +226,7 @@ class Evaluation:
         self.catch_up(task)
         board, _ = self._final(task, self._boards(task, own)[0 if now else 1], within, now)
         return {
-            self._usage.row(place): float(board[place]) for place in np.flatnonzero(board > NEVER).tolist()
+            self.usage.row(place): float(board[place]) for place in np.flatnonzero(board > NEVER).tolist()
         }
 
     def _best_of(self, task: Task, board: Floats, within: Bools | None, now: bool) -> int:
@@ -253,7 +244,7 @@ class Evaluation:
             return board, []
         candidates = board > NEVER
         if within is not None:
-            candidates &= self._usage.pick(within)
+            candidates &= self.usage.pick(within)
         for filter in self._watched:
             passing = self._passing[id(filter)]
             candidates &= passing.now if now else passing.later
@@ -268,12 +259,12 @@ class Evaluation:
         raw, rows = self._columns[id(score)], self._rows_for(score)
         whole = self.rows is not None and rows is None
         if score.finish is None:
-            return (self._usage.pick(raw) if whole else raw) * score.weight
+            return (self.usage.pick(raw) if whole else raw) * score.weight
         known = self._groups.get(id(score))
         if known is None or known[0] is not raw or not np.array_equal(known[1], candidates):
             asked = self._among_all(candidates) if whole else candidates
             final = finished(score, task, Nodes(self.columns, rows), raw, asked)
-            known = (raw, candidates, (self._usage.pick(final) if whole else final) * score.weight)
+            known = (raw, candidates, (self.usage.pick(final) if whole else final) * score.weight)
             self._groups[id(score)] = known
         return known[2]
 
@@ -299,7 +290,7 @@ class Evaluation:
             nodes = Nodes(self.columns)
             self._follows_numbers = len({filter.plugin for filter in self.filters}) > 1 or any(
                 not check.curable
-                for filter in self._usage.usage_filters
+                for filter in self.usage.usage_filters
                 for check in checked(filter, task, nodes)
             )
         return self.columns.clock if self._follows_numbers else 0
@@ -309,7 +300,7 @@ class Evaluation:
         if not candidates.any():
             return
         self.catch_up(task)
-        board = np.where(candidates, self._usage.scores, NEVER)
+        board = np.where(candidates, self.usage.scores, NEVER)
         for score in self._volatile:
             board = board + self._finished(score, task, candidates)
         best = int(board.argmax())
@@ -321,9 +312,9 @@ class Evaluation:
 
     def admits(self, task: Task, row: int, own: OwnReservation | None = None) -> bool:
         """Whether one node passes every filter, and the task fits there once leaving tasks have left."""
-        if not self._usage.allowed[row] or self.is_filtered(row):
+        if not self.usage.allowed[row] or self.is_filtered(row):
             return False
-        return self._usage.fits_on(task, row, own)[1]
+        return self.usage.fits_on(task, row, own)[1]
 
     def is_filtered(self, row: int) -> bool:
         """Whether a filter that reads more than a node's object and numbers refuses one node."""

@@ -160,7 +160,7 @@ class Placement:
             del known[key]  # a partly refreshed evaluation must not be used
             self._bytes -= evaluation.counted
             raise
-        if evaluation.bytes != evaluation.counted:
+        if evaluation.usage.bytes != evaluation.counted:
             self._count(evaluation)
         return evaluation
 

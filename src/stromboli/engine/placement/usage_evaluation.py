@@ -47,6 +47,8 @@ FEW = 64
 COMPILED_AFTER = 32
 """Evaluations of few nodes as arrays before a program is compiled, which costs about as much."""
 NEVER = -np.inf
+BASE_BYTES, NODE_BYTES, AHEAD_BYTES = 8192, 80, 176
+"""Memory of an evaluation, more for each node, as measured, and more for each node that is evaluated ahead."""
 
 
 class UsageEvaluation:
@@ -82,13 +84,10 @@ class UsageEvaluation:
         """The score of every allowed node, whether the task fits there or not."""
         self.changed: list[int] | None = None
         """The places that changed since the reader cleared the list; none: many or unknown places changed."""
+        self.bytes = 0
+        """Roughly the memory that the whole evaluation takes."""
         self._look_ahead: LookAhead | None = None
         self._clock = self._position = 0
-
-    @property
-    def looks_ahead(self) -> bool:
-        """Whether nodes are evaluated ahead, which takes more memory."""
-        return self._look_ahead is not None
 
     # -- nodes by their places
 
@@ -122,6 +121,7 @@ class UsageEvaluation:
             if score.reads == "static"
         }
         count = len(self.allowed)
+        self.bytes = BASE_BYTES + NODE_BYTES * count
         self._look_ahead = None
         self._program: Program | None = None
         self._may_compile = True
@@ -258,6 +258,7 @@ class UsageEvaluation:
         if ahead > 1:
             if self._look_ahead is None:
                 self._look_ahead = LookAhead(len(self.scores))
+                self.bytes += AHEAD_BYTES * len(self.scores)
             self._look_ahead.put(places, ahead, now, later, score)
         elif self._look_ahead is not None:
             self._look_ahead.forget(places)
