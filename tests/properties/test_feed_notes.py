@@ -68,7 +68,7 @@ UNSEEN: dict[str, str] = {
     "Cluster.set_phase mark_dirty": "only actions set phases",
     "CardLedger.configure note_everything": "metrics alone follow nodes that lose their cards",
     "Cluster.set_shard note_nodes": "says which jobs are tried again; a probe tries all",
-    "Cluster._apply mark_dirty": "says which jobs are tried and sorted again within a cycle; a probe tries all",
+    "Cluster._apply note_job": "says which jobs are tried and sorted again within a cycle; a probe tries all",
     "Cluster.share_cards note": "no ConfigMap of the worlds changes which pods are concerned",
     "CpuLedger.changed note": "the worlds keep a Numatopology",
     "CpuLedger.changed note_everything": "the worlds keep a Numatopology",

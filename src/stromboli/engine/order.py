@@ -80,9 +80,10 @@ class JobsByQueue:
 
     def __init__(self, session: Session, jobs: Iterable[Job]):
         self._session = session
-        self._queues: Heap[Queue] = Heap(self._queue_key, session.guard_queue)
+        key = self._key_by_next_job if session.needs.reserves_minimum else session.queue_key
+        self._queues: Heap[Queue] = Heap(key, session.guard_queue)
         self._jobs: dict[Queue, Heap[Job]] = {}
-        self._seen = len(session.cluster.touched)
+        self._seen = len(session.cluster.feed.touched)
         for job in jobs:
             self.push(job)
         for queue in self._jobs:
@@ -97,13 +98,10 @@ class JobsByQueue:
                 waiting = self._jobs[queue] = Heap(self._session.job_key, self._session.guard)
             waiting.push(job)
 
-    def _queue_key(self, queue: Queue) -> Key:
+    def _key_by_next_job(self, queue: Queue) -> Key:
         """The key of a queue; one whose next job runs below its minimum comes first among queues of equal priority."""
-        key, needs = self._session.queue_key(queue), self._session.needs
-        if not needs.reserves_minimum:
-            return key
-        job = self._jobs[queue].first()
-        return (-queue.priority, job is None or not needs.runs_short(job), *key)
+        key, job = self._session.queue_key(queue), self._jobs[queue].first()
+        return (-queue.priority, job is None or not self._session.needs.runs_short(job), *key)
 
     def restore(self, queue: Queue) -> None:
         """Let a queue that was skipped have its turns."""
@@ -148,7 +146,7 @@ class JobsByQueue:
 
     def _rekey(self) -> None:
         """Sort again what moves may have changed."""
-        rules, touched = self._session.rules, self._session.cluster.touched
+        rules, touched = self._session.rules, self._session.cluster.feed.touched
         if len(touched) > self._seen:
             moved = dict.fromkeys(touched[self._seen :])
             self._seen = len(touched)

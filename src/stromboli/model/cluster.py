@@ -198,11 +198,6 @@ class Cluster:
         self._usages.note(None)
 
     @property
-    def ledger_version(self) -> int:
-        """Increases when a ledger concerns other pods than before."""
-        return self.feed.concerns.generation
-
-    @property
     def dirty(self) -> Dirty:
         """What changed since the last session."""
         return self.feed.dirty
@@ -295,10 +290,11 @@ class Cluster:
             by_status[status][task] = None
             self._count(task.job, task, old_status, -1)
             self._count(task.job, task, status, 1)
+            self.feed.note_job(task.job)
             if SUM_OF[old_status] is not SUM_OF[status]:
                 self._sum(task.job, task, old_status, -1)
                 self._sum(task.job, task, status, 1)
-            self.mark_dirty(task.job)
+                self.update_worklists(task.job)
         if self.reservations and (old_status is Status.PENDING) is not (status is Status.PENDING):
             self.reservations.update(task.uid)
 
@@ -416,7 +412,8 @@ class Cluster:
         if self._storage_version != self.volumes.objects_version:
             self._update_volumes_only()
         self._served.update(self)
-        if self.dirty.nodes or self.dirty.everything:
+        dirty = self.feed.dirty
+        if dirty.nodes or dirty.everything:
             self.total = self.columns.total(self.columns.allocatable)
         self.hyper_nodes.update(self.objects.hyper_nodes, self.nodes, self.columns)
 
@@ -461,14 +458,15 @@ class Cluster:
 
         So what queues hold and what is free on nodes add up to it, even if nodes shrank or were removed.
         """
-        return total_of((self.total, self.columns.overbooked, self.stranded))
+        overbooked, stranded = self.columns.overbooked, self.stranded
+        return total_of((self.total, overbooked, stranded)) if overbooked or stranded else self.total
 
     def ledgers_of(self, shape: Shape) -> tuple[Ledger, ...]:
         """The ledgers that count what tasks of a shape hold; for most there are none."""
-        known = shape.ledgers
-        if known is None or known[0] != self.ledger_version:
+        known, version = shape.ledgers, self.feed.concerns.generation
+        if known is None or known[0] != version:
             concerned = tuple(ledger for ledger in self.ledgers if ledger.concerns(shape.spec))
-            known = shape.ledgers = (self.ledger_version, concerned)
+            known = shape.ledgers = (version, concerned)
         return known[1]
 
     def ledgers_at(self, shape: Shape, node: Node) -> tuple[Ledger, ...]:

@@ -123,9 +123,8 @@ class GangTopology:
 
     def holds(self, task: Task) -> bool:
         """Whether the gang of a task, as it is placed now, is within its limits."""
-        clock = self._session.cluster.columns.clock
         for unit in self._limited_units(task):
-            known = self._together.get(unit)
+            known, clock = self._together.get(unit), self._session.cluster.columns.clock
             if known is None or known[0] != clock:
                 known = self._together[unit] = (clock, bool(possible_domains(self._session.cluster, unit)))
             if not known[1]:

@@ -328,8 +328,9 @@ class Siblings:
         return self._cache[key]
 
     def _refresh(self, objects: LookupObjects) -> None:
-        if self._objects is not objects or self._version != objects.version:
-            self._objects, self._version = objects, objects.version
+        version = objects.feed.objects.generation
+        if self._objects is not objects or self._version != version:
+            self._objects, self._version = objects, version
             self._cache.clear()
             self._services.clear()
             for service in objects.services.values():
