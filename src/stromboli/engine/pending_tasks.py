@@ -21,12 +21,11 @@ class PendingTasks:
 
     def __init__(self, session: Session, tasks: dict[SubJob, list[Task]], required: set[SubJob]):
         self._session = session
-        self._tasks: dict[SubJob, list[Task]] = {}
         self._required = required
         """Sub-jobs without which the job could not start at the outset: they always come first."""
-        self._order: list[tuple[tuple[Any, ...], SubJob]] = []
-        for sub_job in sorted(tasks, key=self._key):
-            self.push(sub_job, tasks[sub_job])
+        self._order = sorted((self._key(sub_job), sub_job) for sub_job in tasks)
+        """The sub-jobs by their keys, as a heap."""
+        self._tasks = {sub_job: tasks[sub_job] for _, sub_job in self._order}
 
     def __bool__(self) -> bool:
         return any(self._tasks.values())
