@@ -6,6 +6,8 @@ A status or condition that an object has already is not written again. (spec 01 
 
 from __future__ import annotations
 
+from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
@@ -28,8 +30,11 @@ from stromboli.model.status import SCHEDULED_CLASS, Status
 from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stromboli.engine.explanation.diagnosis import Diagnosis, Gate
     from stromboli.engine.explanation.wait_gates import Diagnoses
+    from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.task import Task
@@ -44,20 +49,21 @@ def reportable(session: Session) -> list[Job]:
         candidates = {**session.changed.jobs, **cluster.dirty.jobs}
         candidates |= dict.fromkeys(session.waits.unreported(session))
         candidates |= session.reports.news
-    return sorted((job for job in candidates if job.visible), key=lambda job: job.id)
+    return sorted((job for job in candidates if job.visible), key=attrgetter("id"))
 
 
 def report_outcome(session: Session, diagnoses: Diagnoses, totals: QueueTotals) -> None:
     """Decide what is written about jobs, pods and queues."""
+    guard = session.reporting()
     for job in reportable(session):
         phase = names.GROUP_PENDING
-        with session.reporting():
+        with guard:
             phase = _report_job(session, diagnoses, job)
         _note_settled(session, job, phase)
-    with session.reporting():
+    with guard:
         _report_invisible(session, diagnoses)
     if session.changed or session.journal:
-        with session.reporting():
+        with guard:
             _report_queues(session, totals)
 
 
@@ -100,7 +106,9 @@ def _report_job(session: Session, diagnoses: Diagnoses, job: Job) -> str:
     else:
         session.reports.forget_events(job, names.EVENT_UNSCHEDULABLE)
         if written:
-            session.record_event(job, "outcome", names.NORMAL, names.EVENT_SCHEDULED, names.GROUP_IS_READY)
+            session.reports.record_event(
+                job, "outcome", names.NORMAL, names.EVENT_SCHEDULED, names.GROUP_IS_READY
+            )
     _report_pods(session, job, messages)
     return phase
 
@@ -109,7 +117,7 @@ def _report_ignored(session: Session, job: Job) -> None:
     """Report requests of a job and its tasks without effect; an unchanged event is not repeated."""
     if texts := ignored(session, job):
         text = truncated("; ".join(texts), MAX_BYTES)
-        session.record_event(job, "ignored", names.WARNING, names.EVENT_FIELD_IGNORED, text)
+        session.reports.record_event(job, "ignored", names.WARNING, names.EVENT_FIELD_IGNORED, text)
 
 
 def _report_waiting(session: Session, job: Job, messages: JobMessages) -> None:
@@ -119,7 +127,7 @@ def _report_waiting(session: Session, job: Job, messages: JobMessages) -> None:
         session.reports.forget_events(job, names.EVENT_UNSCHEDULABLE)
         return
     text, sentence = messages.group, messages.sentence
-    session.record_event(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, text, sentence)
+    session.reports.record_event(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, text, sentence)
     if messages.cause is not None:
         session.reports.record_owner_event(job, names.WARNING, names.EVENT_UNSCHEDULABLE, sentence)
 
@@ -139,9 +147,7 @@ def _report_status(session: Session, job: Job, phase: str, messages: JobMessages
         fresh[names.CONDITION_UNSCHEDULABLE] = Condition(*status_and_reason, messages.group)
     elif _is_admitted_without_pods(job, phase):
         fresh[names.CONDITION_UNSCHEDULABLE] = Condition("False", names.LET_IN, names.PODS_TO_COME)
-    if status == job.written and all(
-        job.conditions.get(type) == condition for type, condition in fresh.items()
-    ):
+    if status == job.written and fresh.items() <= job.conditions.items():
         return False
     session.journal.deferred.write(job, "written", status)
     conditions = dict(job.conditions)
@@ -401,7 +407,6 @@ class JobMessages:
         self._diagnoses = diagnoses
         self._job = job
         self._group: str | None = None
-        self._verdicts = diagnoses.verdicts(job)
         self._waiting: dict[int, WaitCondition] = {}
         self._promises: dict[str, str] = {}
 
@@ -412,6 +417,10 @@ class JobMessages:
             invalid = self.cause is not None and self.cause.gate == "validity"
             self._group = self._message(self.cause, gang_message(self._job, invalid))
         return self._group
+
+    @cached_property
+    def _verdicts(self) -> Mapping[Task, Verdict]:
+        return self._diagnoses.verdicts(self._job)
 
     def waiting(self, task: Task) -> WaitCondition:
         """The condition of a task without capacity; tasks with the same verdict share it."""

@@ -86,9 +86,10 @@ class Gang(Plugin):
         return candidates
 
     def closing(self, session: Session) -> None:
+        guard = session.reporting()
         for job in reportable(session):
             if job.tasks or waits(job):
-                with session.reporting():
+                with guard:
                     _set_condition(session, job)
 
 

@@ -248,6 +248,8 @@ class CapacityWaits(Waits):
 
     def _not_waiting(self, session: Session, jobs: dict[Job, None]) -> list[Job]:
         """Those of the backlog, or of the unsettled jobs, that are not parked."""
+        if not jobs:
+            return []
         changed, moved = session.changed.jobs, session.cluster.dirty.jobs
         known = jobs if self._others is None else {**self._others, **changed, **moved}
         return [job for job in known if job in jobs and job not in self._of_job]
@@ -305,7 +307,8 @@ class CapacityWaits(Waits):
         )
 
     def recall(self, session: Session, job: Job) -> None:
-        recall_attempt(session, job, self.attempt(job))
+        if job in self._of_job:
+            recall_attempt(session, job, self.attempt(job))
 
     def attempt(self, job: Job) -> LastAttempt | None:
         """What a parked job met when it was last tried."""
