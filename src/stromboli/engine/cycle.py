@@ -206,9 +206,11 @@ class Engine:
         waits, self._recalled = self._recalled, None
         outcome: Outcome | None = None
         try:
-            self._open_waits(cluster, now, waits)
-            if self._last is not None and self._skips and self._fixed_point.holds(cluster, now):
-                return self._repeat(cluster, now, self._last)
+            if not self._takes_over(cluster, now, waits):
+                self._advance(cluster, now)
+                if self._last is not None and self._skips and self._fixed_point.holds(cluster, now):
+                    return self._repeat(cluster, now, self._last)
+                self._waits.open(cluster)
             session = self._session(cluster, now)
             outcome = Outcome([], session, Diagnoses(session))
             with self._timed(outcome, "open"):
@@ -252,7 +254,9 @@ class Engine:
         outcome: Outcome | None = None
         try:
             with self._losing():
-                self._open_waits(cluster, now, parts.waits)
+                if not self._takes_over(cluster, now, parts.waits):
+                    self._advance(cluster, now)
+                    self._waits.open(cluster)
                 session = self._session(cluster, now)
             outcome = Outcome(session.journal.decisions, session, Diagnoses(session))
             session.should_stop = partial(parts.enough, outcome)
@@ -277,16 +281,15 @@ class Engine:
             cluster.memory, cluster.unsettled = memory, unsettled
             cluster.mark_all_dirty()
 
-    def _open_waits(self, cluster: Cluster, now: float, waits: Waits | None) -> None:
-        """Take over which jobs need not be tried from another engine, or try all."""
+    def _takes_over(self, cluster: Cluster, now: float, waits: Waits | None) -> bool:
+        """Take over which jobs need not be tried from another engine; whether there was anything to take over."""
         if waits is None or self._waits.in_order:
-            self._advance(cluster, now)
-            self._waits.open(cluster)
-        else:
-            cluster.settle()
-            self._waits = waits.copy()
-            self._waits.open(cluster)
-            self._advance(cluster, now)
+            return False
+        cluster.settle()
+        self._waits = waits.copy()
+        self._waits.open(cluster)
+        self._advance(cluster, now)
+        return True
 
     def _decide(self, session: Session, outcome: Outcome) -> None:
         """Open and act, until that is enough; whatever is raised is a cycle lost."""
