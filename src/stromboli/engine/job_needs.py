@@ -88,9 +88,10 @@ class JobNeeds:
         `in_full`: until a job runs, all that it needs is reserved, whatever its pods hold.
         """
         is_inqueue = job.phase == names.GROUP_INQUEUE
-        started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
-        if not (is_inqueue or started or self.runs_short(job)):
-            return {}
+        if not is_inqueue:
+            started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
+            if not started and not self.runs_short(job):
+                return {}
         least = self.least(job)
         if least is None:
             return {}
@@ -100,17 +101,12 @@ class JobNeeds:
             missing = job.shortfall() if job.min_resources is not None else excess(least, job.allocated)
         if not missing or self._exceeds_cluster(job, least) or self.is_barred(job):
             return {}
-        return self.ungated(job, missing)
+        return job.without_gated(missing, names.QUEUE_ALLOCATION_GATE)
 
     def reserved_on_admission(self, job: Job) -> Amounts:
         """What admitting a job reserves for it."""
         # quirk: a hopeless job too, for the rest of this session, as its admission in Volcano
-        return self.ungated(job, self.least(job) or {})
-
-    @staticmethod
-    def ungated(job: Job, amounts: Amounts) -> Amounts:
-        """Amounts without the requests of pods that have scheduling gates of other components."""
-        return job.without_gated(amounts, names.QUEUE_ALLOCATION_GATE)
+        return job.without_gated(self.least(job) or {}, names.QUEUE_ALLOCATION_GATE)
 
     def runs_short(self, job: Job) -> bool:
         """Whether a job comes before new jobs: it runs with less than the minimum with which it was admitted."""

@@ -170,7 +170,7 @@ class InqueueResources:
             self._forget(job)
             queue = job.queue
             if queue is not None and job.visible:
-                if needs.is_barred(job):
+                if job.pending and needs.is_barred(job):
                     self._hopeless.setdefault(queue, {})[job] = None
                 if needs.reserves_minimum and job.below_minimum:
                     self._below_minimum.setdefault(queue, {})[job] = None

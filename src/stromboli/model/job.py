@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import go_scalars, names
 from stromboli.model.amounts import Amounts, excess, is_empty, shift
-from stromboli.model.status import READY_CLASS, VALID_CLASS, Status
+from stromboli.model.status import ALLOCATED_CLASS, READY_CLASS, VALID_CLASS, Status
 
 if TYPE_CHECKING:
     from stromboli.api.types.meta import OwnerReference
@@ -344,7 +345,7 @@ class Job(TaskCounts):
     def gated_resources(self, own_gate: str) -> Amounts:
         """What its gated tasks request, except those with only the scheduler's own gate."""
         total: Amounts = {}
-        for task in self.tasks.values():
+        for task in chain(*_unplaced_of(self.by_status)):  # a pod with gates has no node
             if task.gates and task.gates != (own_gate,):
                 shift(total, task.request)
         return total
@@ -365,3 +366,4 @@ class Job(TaskCounts):
 READY_STATUSES = tuple(status for status in Status if READY_CLASS[status])
 VALID_STATUSES = tuple(status for status in Status if VALID_CLASS[status])
 _counts_of_valid = itemgetter(*VALID_STATUSES)
+_unplaced_of = itemgetter(*(status for status in Status if not ALLOCATED_CLASS[status]))

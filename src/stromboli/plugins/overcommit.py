@@ -66,7 +66,7 @@ class Overcommit(Plugin):
         yielded = self._jobs.yielded_to(job)
         inqueue = minus(self.inqueue, yielded) if yielded else self.inqueue
         short = lacking(plus(inqueue, wanted), self.idle, wanted)
-        if not self._jobs.holds_back(job, short):
+        if not short or not self._jobs.holds_back(job, short):
             return Vote.PERMIT
         dims = self.session.cluster.dims
         listed = ", ".join(names.OVERUSED.format(resource=dims.names[dim]) for dim in dims.ordered(short))

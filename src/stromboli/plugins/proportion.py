@@ -119,7 +119,7 @@ class Proportion(Plugin):
         if share is None or not queue.open:
             return False
         # shares change while pods that were evicted for a task leave; what they held is the task's all the same
-        is_held = task.uid in self.session.cluster.reservations
+        is_held = bool(queue.reserved) and task.uid in self.session.cluster.reservations
         limit = share.capability if is_held else self._limit(share, task.job)
         return fits_added(queue.unavailable_to(task.job), task.request, limit)
 
@@ -215,7 +215,7 @@ class Proportion(Plugin):
             return Vote.PERMIT
         wanted = plus(plus(least, queue.held), self._inqueue.beside(job, queue))
         missing = lacking(wanted, share.capability, least)
-        if not self._inqueue.holds_back(job, queue, missing):
+        if not missing or not self._inqueue.holds_back(job, queue, missing):
             return Vote.PERMIT
         refuse_for_quota(self.session, job, self.name, {queue: share.capability}, missing)
         return Vote.REJECT
