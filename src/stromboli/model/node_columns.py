@@ -28,6 +28,8 @@ ALLOCATABLE, USED, IDLE, RELEASING, PIPELINED = range(AMOUNTS)
 VIEW_ALLOCATABLE, VIEW_USED = range(VIEWS)
 MAX_NUMBER = 2**52
 """Numbers of nodes below this can be added, and multiplied with a thousand, as plain integers or as NumPy's."""
+_FEW = 4
+"""If more than one node in this many changed, summing up all nodes costs less than updating a sum."""
 Bools = NDArray[np.bool_]
 T = TypeVar("T")
 A = TypeVar("A", bound=NDArray[Any])
@@ -323,13 +325,15 @@ class SpareSums:
 
     def current(self) -> tuple[Amounts, Amounts]:
         """Return what is free and what is overbooked; the caller must not change either."""
-        columns = self._columns
-        changed = columns.changes.since(self._position) if columns.layout == self._layout else None
-        if changed is None:
+        columns, has_same_rows = self._columns, self._columns.layout == self._layout
+        if has_same_rows and columns.changes.position == self._position:
+            return self._sums
+        changed = columns.changes.since(self._position) if has_same_rows else None
+        if changed is None or len(changed) * _FEW > len(columns):
             self._parts = self._parts_of(slice(None))
             self._sums = columns.total(self._parts[0]), columns.total(self._parts[1])
-        elif changed:
-            rows = list(changed)
+        else:
+            rows = np.fromiter(changed, dtype=np.int64, count=len(changed))
             parts = self._parts_of(rows)
             difference = parts - self._parts[:, :, rows]
             self._parts[:, :, rows] = parts
@@ -338,7 +342,7 @@ class SpareSums:
         self._layout, self._position = columns.layout, columns.changes.position
         return self._sums
 
-    def _parts_of(self, rows: slice | list[int]) -> Ints:
+    def _parts_of(self, rows: slice | Ints) -> Ints:
         idle = self._columns.idle[:, rows]
         staying = idle + self._columns.releasing[:, rows]
         return np.stack([idle.clip(min=0), (-staying).clip(min=0)])
