@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,8 +75,6 @@ class Session:
         """The enabled feature gates, of those that are disabled by default."""
         self.total: Amounts = cluster.total
         """The allocatable resources of all nodes; constant during the cycle."""
-        self.sharable: Amounts = cluster.sharable
-        """What queues share: `total`, and what tasks hold beyond the size of their nodes; constant during the cycle."""
         self.changed: Dirty = cluster.dirty
         """What changed since the last session opened."""
         self.reads = UnrepeatableReads(now)
@@ -101,6 +99,11 @@ class Session:
         self.failures: list[Failure] = []
         """Failures of plugins."""
         self._services: Mapping[str, Any] = {}
+
+    @cached_property
+    def sharable(self) -> Amounts:
+        """What queues share: `total`, and what tasks hold beyond the size of their nodes; constant once it was read."""
+        return self.cluster.sharable
 
     # -- time and external services
 

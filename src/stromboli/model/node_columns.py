@@ -344,5 +344,7 @@ class SpareSums:
 
     def _parts_of(self, rows: slice | Ints) -> Ints:
         idle = self._columns.idle[:, rows]
-        staying = idle + self._columns.releasing[:, rows]
-        return np.stack([idle.clip(min=0), (-staying).clip(min=0)])
+        parts: Ints = np.empty((2, *idle.shape), dtype=np.int64)
+        np.maximum(idle, 0, out=parts[0])
+        np.maximum(-(idle + self._columns.releasing[:, rows]), 0, out=parts[1])
+        return parts
