@@ -134,7 +134,7 @@ class CardFits:
         self._shortages: list[CardShortage | None] = [None]
         """The reasons by their numbers; the first stands for a fit."""
         self._numbers: dict[CardShortage, int] = {}
-        self._on_empty: dict[int, tuple[NodeCards, Fit | CardShortage]] = {}
+        self._on_empty: dict[NodeCards, Fit | CardShortage] = {}
         self._layout = self._version = -1
         self.now: Ints = np.zeros(0, dtype=np.int64)
         """The number of the reason why each node does not fit now; 0 if it fits."""
@@ -234,11 +234,10 @@ class CardFits:
 
     def _fit_on_empty(self, cards: NodeCards) -> Fit | CardShortage:
         """The result of empty cards: always the same for the same cards."""
-        known = self._on_empty.get(id(cards))
-        if known is None or known[0] is not cards:
-            answer = self._request.fit(cards, CardColumns(len(cards.cards)))
-            known = self._on_empty[id(cards)] = (cards, answer)
-        return known[1]
+        known = self._on_empty.get(cards)
+        if known is None:
+            known = self._on_empty[cards] = self._request.fit(cards, CardColumns(len(cards.cards)))
+        return known
 
     def _number(self, answer: Fit | CardShortage) -> int:
         if isinstance(answer, Fit):
