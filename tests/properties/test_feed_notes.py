@@ -26,7 +26,7 @@ WITNESSES: dict[str, Witness] = {
     "Cluster.settle note_nodes": Witness("Node", "goes", "proportion"),
     "Cluster.resize note_nodes": Witness("Node", "status.allocatable", "proportion"),
     "DeviceLedger._class_changed note 3": Witness("DeviceClass", "comes", "proportion", "extended"),
-    "PodCounts.add note": Witness("Pod", "goes", "proportion", "s-"),
+    "PodCounts.add note": Witness("Pod", "goes", "packing", "p-port"),
     "CpuLedger._touch note": Witness("Numatopology", "spec", "proportion"),
     "DeviceLedger._note_slice note 2": Witness("ResourceSlice", "goes", "proportion"),
     "DeviceLedger._class_changed note": Witness("DeviceClass", "goes", "proportion", "gpu"),
