@@ -61,7 +61,7 @@ class ConservativeBackfill(BackfillReservation):
 
     def __init__(self, arguments: BackfillArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
-        self._profile: AvailabilityProfile | None = None
+        self._profile = AvailabilityProfile(0.0, np.zeros((0, 0), dtype=np.int64))
         self._bookings: dict[Job, Booking] = {}
         self._unpromised: dict[Job, None] = {}
         """Jobs that could not start and were promised nothing, in the order of their turns."""
@@ -85,23 +85,16 @@ class ConservativeBackfill(BackfillReservation):
         self._searches_left = MAX_SEARCHES
         self._cancel_changed(session, dirty)
         self._update_profile(session, dirty)
-        assert self._profile is not None
-        self._improve(self._profile)
+        self._improve()
         self._read_before = self._profile.read
 
     def _update_profile(self, session: Session, dirty: Dirty) -> None:
         free, profile = session.cluster.columns.future_idle, self._profile
-        if (
-            profile is None
-            or dirty.everything
-            or dirty.nodes
-            or self._ends.was_rebuilt
-            or self._ends.overdue()
-        ):
+        if dirty.everything or dirty.nodes or self._ends.was_rebuilt or self._ends.overdue():
             self._rebuild(session)
             return
         profile.forget(self._now)
-        self._follow(profile)
+        self._follow()
         if not np.array_equal(profile.now, self._booked_now(free)):
             self._rebuild(session)
         elif self._ends.ended_early or self._cancelled:
@@ -136,10 +129,10 @@ class ConservativeBackfill(BackfillReservation):
             and booking.start + self._ends.limit_of(job) == booking.end
         )
 
-    def _follow(self, profile: AvailabilityProfile) -> None:
+    def _follow(self) -> None:
         """Count what started and ended since the last session."""
         for sign, row, vector, end in self._ends.changes:
-            change = profile.take if sign > 0 else profile.free
+            change = self._profile.take if sign > 0 else self._profile.free
             change(self._now, end, np.array([row]), vector[:, None])
 
     def _booked_now(self, free: Ints) -> Ints:
@@ -165,13 +158,13 @@ class ConservativeBackfill(BackfillReservation):
             if not booking.is_there(len(columns.idle)):
                 self._lose(booking.job)
             elif profile.read < MAX_READ:
-                self._promise_again(profile, booking)
+                self._promise_again(booking)
             else:
-                self._keep(profile, booking)
+                self._keep(booking)
 
-    def _improve(self, profile: AvailabilityProfile) -> None:
+    def _improve(self) -> None:
         """Let pending jobs start earlier where something ended early, as many as a cycle has time for."""
-        most = profile.read + MAX_READ
+        profile, most = self._profile, self._profile.read + MAX_READ
         while self._to_improve and profile.read < most:
             job = next(iter(self._to_improve))
             del self._to_improve[job]
@@ -180,19 +173,21 @@ class ConservativeBackfill(BackfillReservation):
                 continue
             if booking.may_improve(profile, booking.usable):
                 profile.take(booking.start, booking.end, booking.rows, booking.amounts, -1)
-                self._promise_again(profile, booking)
+                self._promise_again(booking)
                 if self._bookings[job] is not booking:
                     profile.note_freed(booking.rows)
             self._bookings[job].frees = profile.frees
 
-    def _promise_again(self, profile: AvailabilityProfile, booking: Booking) -> None:
+    def _promise_again(self, booking: Booking) -> None:
         """Book the earliest slots for a job whose booking was taken out; the same as before if these are as good."""
         limit, slot, usable = self._ends.limit_of(booking.job), None, booking.usable
         booking.end = booking.start + limit
-        holds = booking.holds(profile)
+        holds = booking.holds(self._profile)
         if usable is not None:
             (shape,) = booking.kinds
-            slot = profile.earliest(shape, booking.needed, limit, usable, booking.start if holds else inf)
+            slot = self._profile.earliest(
+                shape, booking.needed, limit, usable, booking.start if holds else inf
+            )
         if usable is not None and slot is not None:
             self._book(self._booking(booking.job, shape, booking.needed, limit, usable, slot))
         elif holds:
@@ -200,10 +195,10 @@ class ConservativeBackfill(BackfillReservation):
         else:
             self._lose(booking.job)
 
-    def _keep(self, profile: AvailabilityProfile, booking: Booking) -> None:
+    def _keep(self, booking: Booking) -> None:
         """Book the same as before for now, if it still holds: there was no time to look for better."""
         booking.end = booking.start + self._ends.limit_of(booking.job)
-        if not booking.holds(profile):
+        if not booking.holds(self._profile):
             self._lose(booking.job)
             return
         self._book(booking)
@@ -233,9 +228,9 @@ class ConservativeBackfill(BackfillReservation):
             self._cancel(job)
 
     def _take_node(self, task: Task, node: Node, sign: int) -> None:
-        profile = self._profile
-        if profile is None or task.job is None:
+        if task.job is None:
             return
+        profile = self._profile
         change_free = profile.take if sign > 0 else profile.free
         vector, end = task.shape.dense(len(profile.now))[:, None], self._now + self._ends.limit(task)
         change_free(self._now, end, np.array([node.row]), vector)
@@ -308,14 +303,11 @@ class ConservativeBackfill(BackfillReservation):
             )
 
     def _has_depth(self) -> bool:
-        profile = self._profile
-        return (
-            len(self._bookings) < self.arguments.depth and profile is not None and profile.cells < MAX_CELLS
-        )
+        return len(self._bookings) < self.arguments.depth and self._profile.cells < MAX_CELLS
 
     def _is_spent(self) -> bool:
         """Whether this cycle has promised as much as it has time for; then no later job starts before the next one."""
-        return self._profile is not None and self._profile.read - self._read_before >= MAX_READ
+        return self._profile.read - self._read_before >= MAX_READ
 
     def _search(self, job: Job, attempt: Attempt, kept: Booking | None) -> Booking | None:
         """The earliest slots for a job; what was promised to it before, if that is as early."""
@@ -332,7 +324,6 @@ class ConservativeBackfill(BackfillReservation):
             self._searching = False
 
     def _by_amounts(self, search: ReservationSearch, job: Job, task: Task) -> Booking | None:
-        assert self._profile is not None
         needed, limit = self.session.rules.tasks_needed(job), self._ends.limit_of(job)
         usable = search.usable_rows(task)
         slot = self._profile.earliest(task.shape, needed, limit, usable)
@@ -342,7 +333,6 @@ class ConservativeBackfill(BackfillReservation):
         self, search: ReservationSearch, job: Job, attempt: Attempt, before: float
     ) -> Booking | None:
         """The first of some moments at which the ordinary search finds places, beside all that is promised by then."""
-        assert self._profile is not None
         self._searches_left -= 1
         moments = self._profile.times[self._profile.times < before].tolist()
         if not moments:
@@ -395,7 +385,6 @@ class ConservativeBackfill(BackfillReservation):
         return Booking(job, *taken, kinds_of(job), needed, usable)
 
     def _book(self, booking: Booking) -> None:
-        assert self._profile is not None
         self._profile.take(booking.start, booking.end, booking.rows, booking.amounts)
         self._bookings[booking.job] = booking
         booking.frees = self._profile.frees
@@ -403,8 +392,7 @@ class ConservativeBackfill(BackfillReservation):
 
     def _cancel(self, job: Job) -> None:
         booking = self._bookings.pop(job)
-        if self._profile is not None:
-            self._profile.free(booking.start, booking.end, booking.rows, booking.amounts)
+        self._profile.free(booking.start, booking.end, booking.rows, booking.amounts)
         self._version += 1
 
     # -- jobs that may start
@@ -490,7 +478,7 @@ class ConservativeBackfill(BackfillReservation):
 
     def _beside_promises(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         """Keep a task off nodes where it may run into what is promised to other jobs."""
-        if self._profile is None or task.job is None or self._is_evicting():
+        if task.job is None or self._is_evicting():
             return
         end = self._now + self._ends.limit(task)
         booking = self._bookings.get(task.job)

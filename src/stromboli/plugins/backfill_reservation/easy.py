@@ -54,8 +54,8 @@ class EasyBackfill(BackfillReservation):
         """The same of the session before."""
         self._reservation: StartReservation | None = None
         self._promise: Promise | None = None
-        self._last: tuple[StartReservation | None, Promise | None] = (None, None)
-        """What was promised in the session before."""
+        self._last_reservation: StartReservation | None = None
+        self._last_promise: Promise | None = None
         self._favoured: set[Job | None] = set()
         """The jobs with a reservation at the end of the session before."""
 
@@ -63,15 +63,15 @@ class EasyBackfill(BackfillReservation):
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         super().opening(session, dirty)
-        last = self._reservation if self._reservation and self._reservation.is_there() else None
-        self._last = last, self._promise
-        self._last_head = self._head
+        is_there = self._reservation is not None and self._reservation.is_there()
+        self._last_reservation = self._reservation if is_there else None
+        self._last_head, self._last_promise = self._head, self._promise
         self._head = self._reservation = self._promise = None
         self._unpromised_count = 0
 
     def closing(self, session: Session) -> None:
-        last = self._last[0]
-        if self._promise != self._last[1] or (last is not None and last.job is not self._head):
+        last = self._last_reservation
+        if self._promise != self._last_promise or (last is not None and last.job is not self._head):
             for job in (self._head, last.job if last is not None else None):
                 if job is not None and job.visible:
                     session.reports.news[job] = None
@@ -87,7 +87,7 @@ class EasyBackfill(BackfillReservation):
 
     def _was_tried(self, reservation: StartReservation) -> bool:
         """Whether the places of a reservation were tried in this session: from its start on, once it is known."""
-        last = self._last[0]
+        last = self._last_reservation
         return last is not None and last.start <= self._now and last.places == reservation.places
 
     def _take_node(self, task: Task, node: Node, sign: int) -> None:
@@ -107,10 +107,10 @@ class EasyBackfill(BackfillReservation):
         return (self._early.is_first(job) and self._is_start_known(job)) or self._may_start_now(job)
 
     def _has_reservations(self) -> bool:
-        return self._last[0] is not None or super()._has_reservations()
+        return self._last_reservation is not None or super()._has_reservations()
 
     def _free_beside_promises(self, job: Job, free: Ints) -> Ints:
-        last = self._last[0]
+        last = self._last_reservation
         if (
             last is None
             or self._now + self._ends.limit_of(job) <= last.start
@@ -135,7 +135,7 @@ class EasyBackfill(BackfillReservation):
 
     def _reserve_nodes(self, job: Job, attempt: Attempt) -> None:
         """Promise a start to the first job that waits for capacity of nodes."""
-        last = self._last[0]
+        last = self._last_reservation
         known = last if last is not None and last.job is job else None
         if self._head is not None or (known is None and is_limited_by_queue(self.session, job)):
             return
@@ -171,8 +171,8 @@ class EasyBackfill(BackfillReservation):
             self._early.pass_over(job)
 
     def _promise_of(self, reservation: StartReservation, search: ReservationSearch) -> Promise | None:
-        if reservation is self._last[0] and self._last[1] is not None:
-            return self._last[1]
+        if reservation is self._last_reservation and self._last_promise is not None:
+            return self._last_promise
         ending = search.ending_before(reservation.start, reservation.rows)
         if any(self._ends.limit(task) == inf for task in ending):
             return None  # it is not known when they end
@@ -191,7 +191,7 @@ class EasyBackfill(BackfillReservation):
         return super().promised(job) if self._head is None else None
 
     def reserved_places(self, job: Job) -> Mapping[Task, Node] | None:
-        last = self._last[0]
+        last = self._last_reservation
         due = last is not None and last.job is job and last.start <= self._now
         return last.places if last is not None and due else None
 
