@@ -18,7 +18,6 @@ from stromboli.plugins.backfill_reservation.availability_profile import (
     LEAST_READ,
     AvailabilityProfile,
     Booking,
-    EarliestSlots,
     kinds_of,
 )
 from stromboli.plugins.backfill_reservation.plugin import RESERVED, BackfillArguments, BackfillReservation
@@ -180,18 +179,14 @@ class ConservativeBackfill(BackfillReservation):
 
     def _promise_again(self, booking: Booking) -> None:
         """Book the earliest slots for a job whose booking was taken out; the same as before if these are as good."""
-        limit, slot, usable = self._ends.limit_of(booking.job), None, booking.usable
-        booking.end = booking.start + limit
-        holds = booking.holds(self._profile)
-        if usable is not None:
+        booking.end = booking.start + self._ends.limit_of(booking.job)
+        holds, earlier = booking.holds(self._profile), None
+        if booking.usable is not None:
             (shape,) = booking.kinds
-            slot = self._profile.earliest(
-                shape, booking.needed, limit, usable, booking.start if holds else inf
-            )
-        if usable is not None and slot is not None:
-            self._book(self._booking(booking.job, shape, booking.needed, limit, usable, slot))
-        elif holds:
-            self._book(booking)
+            before = booking.start if holds else inf
+            earlier = self._earliest(booking.job, shape, booking.needed, booking.usable, before)
+        if earlier is not None or holds:
+            self._book(earlier or booking)
         else:
             self._lose(booking.job)
 
@@ -315,19 +310,16 @@ class ConservativeBackfill(BackfillReservation):
         self._searching = True
         try:
             task = search.plain_task(job)
+            if task is not None and self._is_spent():
+                return None
             if task is not None:
-                return None if self._is_spent() else self._by_amounts(search, job, task)
+                needed = self.session.rules.tasks_needed(job)
+                return self._earliest(job, task.shape, needed, search.usable_rows(task))
             if not self._searches_left:
                 return kept
             return self._by_trials(search, job, attempt, inf if kept is None else kept.start) or kept
         finally:
             self._searching = False
-
-    def _by_amounts(self, search: ReservationSearch, job: Job, task: Task) -> Booking | None:
-        needed, limit = self.session.rules.tasks_needed(job), self._ends.limit_of(job)
-        usable = search.usable_rows(task)
-        slot = self._profile.earliest(task.shape, needed, limit, usable)
-        return None if slot is None else self._booking(job, task.shape, needed, limit, usable, slot)
 
     def _by_trials(
         self, search: ReservationSearch, job: Job, attempt: Attempt, before: float
@@ -375,13 +367,17 @@ class ConservativeBackfill(BackfillReservation):
 
     # -- bookings
 
-    def _booking(
-        self, job: Job, shape: Shape, needed: int, limit: float, usable: Ints, slot: EarliestSlots
-    ) -> Booking:
-        columns = self.session.cluster.columns
-        amounts = shape.dense(len(columns.idle))[:, None] * slot.counts
-        nodes = tuple(columns.nodes[row] for row in slot.rows.tolist())
-        taken = (slot.start, slot.start + limit, nodes, slot.rows, amounts)
+    def _earliest(
+        self, job: Job, shape: Shape, needed: int, usable: Ints, before: float = inf
+    ) -> Booking | None:
+        """The earliest slots for equal tasks of a job on some nodes, before a moment."""
+        limit, columns = self._ends.limit_of(job), self.session.cluster.columns
+        found = self._profile.earliest(shape, needed, limit, usable, before)
+        if found is None:
+            return None
+        amounts = shape.dense(len(columns.idle))[:, None] * found.counts
+        nodes = tuple(columns.nodes[row] for row in found.rows.tolist())
+        taken = (found.start, found.start + limit, nodes, found.rows, amounts)
         return Booking(job, *taken, kinds_of(job), needed, usable)
 
     def _book(self, booking: Booking) -> None:
