@@ -256,3 +256,18 @@ def test_a_job_that_precedes_a_promised_one_in_its_queue_still_goes_first(mode: 
     here.add(group("older", 1, created=-100), pod("older-0", "older", cpu=10, created=-100))
     here.finish("running-0")
     assert step(here).bound_per_job == {"default/older": 1}
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+def test_jobs_that_end_together_are_named_in_the_same_order_in_every_run(mode: str) -> None:
+    def names() -> tuple[str, ...]:
+        here = world(mode=mode)
+        job(here, "gang", 2, "1h", pods=2)
+        step(here)
+        here.finish("gang-0")
+        job(here, "next", 2, "3599s")
+        step(here)
+        job(here, "large", 10, "1h")
+        return step(here).promised["default/large"].after
+
+    assert len({names() for _ in range(12)}) == 1

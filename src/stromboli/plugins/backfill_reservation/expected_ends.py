@@ -52,8 +52,8 @@ class ExpectedEnds:
         self._requests: Ints = np.zeros((size, dims), dtype=np.int64)
         self._slots: dict[Task, int] = {}
         self._unused = list(range(size - 1, -1, -1))
-        self._of_job: dict[Job, set[Task]] = {}
-        self._not_started: set[Task] = set()
+        self._of_job: dict[Job, dict[Task, None]] = {}
+        self._not_started: dict[Task, None] = {}
 
     # -- following the cluster
 
@@ -73,7 +73,7 @@ class ExpectedEnds:
 
     def _rebuild(self, cluster: Cluster, dims: int) -> None:
         """Count all tasks at once, with as many slots to spare."""
-        by_job: dict[Job, set[Task]] = {}
+        by_job: dict[Job, dict[Task, None]] = {}
         tasks: list[Task] = []
         ends: list[float] = []
         for job in cluster.jobs.values():
@@ -84,13 +84,14 @@ class ExpectedEnds:
                 if task.node is not None and task.node.row >= 0
             ]
             if of_job:
-                by_job[job] = set(of_job)
+                by_job[job] = dict.fromkeys(of_job)
                 tasks += of_job
                 ends += self._ends_of(job, of_job)
         count = len(tasks)
         self._clear(max(FIRST_SLOTS, 2 * count), dims)
         self._of_job = by_job
-        self._not_started = {task for task in tasks if task.started is None and task.scheduled_at is None}
+        not_started = (task for task in tasks if task.started is None and task.scheduled_at is None)
+        self._not_started = dict.fromkeys(not_started)
         self._slots = dict(zip(tasks, range(count), strict=True))
         del self._unused[len(self._unused) - count :]
         self._tasks[:count] = tasks
@@ -147,14 +148,14 @@ class ExpectedEnds:
         slot = self._unused.pop()
         self._slots[task] = slot
         self._tasks[slot] = task
-        self._of_job.setdefault(job, set()).add(task)
+        self._of_job.setdefault(job, {})[task] = None
         self._rows[slot] = node.row
         self._queues[slot] = self._number_of(task)
         self._requests[slot] = task.shape.dense(self._requests.shape[1])
         self._starts[slot] = self._start(task)
         self._ends[slot] = self._end(task)
         if task.started is None and task.scheduled_at is None:
-            self._not_started.add(task)
+            self._not_started[task] = None
 
     def _number_of(self, task: Task) -> int:
         """The number of a task's queue in the columns."""
@@ -175,10 +176,10 @@ class ExpectedEnds:
         self._tasks[slot] = None
         self._ends[slot] = self._starts[slot] = inf
         self._unused.append(slot)
-        self._not_started.discard(task)
+        self._not_started.pop(task, None)
         if task.job is not None:
             of_job = self._of_job[task.job]
-            of_job.discard(task)
+            del of_job[task]
             if not of_job:
                 del self._of_job[task.job]
 
