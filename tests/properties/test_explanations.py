@@ -216,6 +216,11 @@ def test_a_job_that_loses_a_pod_in_the_cycle_in_which_it_starts_has_not_started(
     check(objects, policy_named("within switches"))
 
 
+def test_a_job_for_which_pods_are_evicted_does_not_start_before_the_job_that_was_promised_their_capacity():
+    objects = nativised(contest(random.Random(2584), 1, 2), random.Random(2585))
+    check(objects, policy_named("backfill"))
+
+
 def clues_of(loaded: Loaded, policy: Policy) -> list[WaitClues]:
     """What a cycle left behind about all who wait."""
 

@@ -248,7 +248,8 @@ class Engine:
     ) -> Seen:
         """Run a cycle, let `look` see its outcome and the cluster after it, and take everything back.
 
-        Nothing else may be asked of an engine that has rehearsed: its plugins remember what did not happen.
+        Nothing else may be asked of an engine that has rehearsed: its plugins remember what did not happen. Only
+        `look` may let it rehearse the cycle that would follow.
         """
         memory, unsettled = deepcopy(cluster.memory), dict(cluster.unsettled)
         outcome: Outcome | None = None

@@ -156,10 +156,12 @@ class StartTrials:
     def run(self, job: JobId, changes: Sequence[ObjectChange] = (), actions: Sequence[str] = ()) -> Trial:
         """Whether a job would start with these changes, under these actions instead of those of the policy."""
         self._intake.cluster.forget_changes()
+        policy = replace(self._policy, actions=tuple(actions)) if actions else self._policy
+        engine = Engine(policy, self._catalog, skips=False, reports=False)
         with applied(self._intake, changes):
-            return self._cycle(_Asked(job, actions), None if actions else self._waits)
+            return self._cycle(_Asked(job, actions), engine, None if actions else self._waits)
 
-    def _cycle(self, asked: _Asked, waits: Waits | None) -> Trial:
+    def _cycle(self, asked: _Asked, engine: Engine, waits: Waits | None) -> Trial:
         """Run one cycle, and another one if it evicts pods and the job does not start."""
         cluster, now = self._intake.cluster, self._now + (asked.cycle - 1) * PERIOD
 
@@ -180,13 +182,12 @@ class StartTrials:
                 return trial
             with self._carried_out(outcome) as possible:
                 following = _Asked(asked.job, asked.actions, asked.cycle + 1, trial.evicts)
-                return self._cycle(following, outcome.session.waits) if possible else trial
+                return self._cycle(following, engine, outcome.session.waits) if possible else trial
 
         parts = RehearsedParts(closes=is_followed, waits=waits)
         if self._stays_started(asked):
             parts = replace(parts, enough=starts)
-        policy = replace(self._policy, actions=tuple(asked.actions)) if asked.actions else self._policy
-        return Engine(policy, self._catalog, skips=False, reports=False).rehearse(cluster, now, look, parts)
+        return engine.rehearse(cluster, now, look, parts)
 
     def _stays_started(self, asked: _Asked) -> bool:
         """Whether no action could undo the start in the same cycle by evicting pods of the job that ran before."""
