@@ -395,6 +395,22 @@ def test_a_gang_alone_in_its_queue_is_told_why_no_node_is_open(policy: str) -> N
 
 
 @OURS
+@pytest.mark.parametrize("full", [False, True])
+def test_a_gang_is_not_told_to_wait_for_capacity_that_its_pods_may_not_use(policy: str, full: bool) -> None:
+    """Whether the tainted node is full makes no difference: the other node holds one of the two pods."""
+    world = World(policy=policy_named(policy).source).add(node("n1", spec=TAINTED), node("n2"))
+    if full:
+        world.add(group("old", 1, phase="Running"), pod("old-0", "old", on="n1", cpu=4))
+    waiting = world.add(*hopeless(2, minimum=2, cpu=3)).step(2).pending["default/big"]
+    assert waiting.counts == {
+        "node(s) had untolerated taint(s)": 1,
+        "node(s) hold too few of its pods even when empty": 1,
+    }
+    assert waiting.hint == "tolerate a taint or remove it: pool=gpu:NoSchedule"
+    assert "wait" not in waiting.sentence.partition(" waits: ")[2]
+
+
+@OURS
 def test_a_gang_alone_in_its_queue_is_told_that_hosts_are_missing(policy: str) -> None:
     waiting = kept_apart(policy, 3).step(2).pending["default/big"]
     assert waiting.reason == "node(s) didn't match pod anti-affinity rules"

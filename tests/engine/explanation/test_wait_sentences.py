@@ -178,6 +178,12 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "nodes",
+        "nodes are unavailable: node(s) had untolerated taint(s), node(s) hold too few of its pods even when empty; "
+        "tolerate a taint or remove it: gpu=yes:NoSchedule",
+        lambda: sentence(world("n1 cpu=4; n2 cpu=4 +gpu=yes:NoSchedule", pods=2, cpu=3), policy="basic"),
+    ),
+    (
+        "nodes",
         "nodes are unavailable: node(s) had untolerated taint(s); "
         "tolerate a taint or remove it: gpu=yes:NoSchedule",
         lambda: sentence(world(nodes="n1 cpu=4 +gpu=yes:NoSchedule"), plugins="gang predicates"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from stromboli.api import names
 from stromboli.engine.explanation.diagnosis import (
+    WAITING,
     Diagnosis,
     FirstWaiting,
     Holder,
@@ -19,13 +21,18 @@ from stromboli.engine.explanation.diagnosis import (
     shortage,
 )
 from stromboli.engine.explanation.quantities import amounts_text, resources_text
-from stromboli.engine.node_sizes import SelectedNodeSizes
+from stromboli.engine.node_sizes import OpenNodeSizes, SelectedNodeSizes
 from stromboli.engine.placement.node_fit import slots_of
 from stromboli.engine.placement.node_functions import NOT_SELECTED
 from stromboli.engine.placement.verdict import FIT, Reason, Verdict
-from stromboli.model.constraints.node_selection import matching_nodes, selection_remedy, selects_nodes
+from stromboli.model.constraints.node_selection import (
+    matching_nodes,
+    open_nodes,
+    selection_remedy,
+    selects_nodes,
+)
 from stromboli.model.dimensions import PODS
-from stromboli.model.remedy import Rank
+from stromboli.model.remedy import Rank, Remedy
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -55,6 +62,8 @@ _NOT_ENOUGH_NODES = "even empty nodes fit fewer of its pods than the {minimum} t
 _NO_USABLE_NODE = "no usable node is large enough for its pod, even when empty"
 _TOO_FEW_HOSTS = "its pod anti-affinity keeps apart more pods than there are hosts or zones"
 _FEWER_APART = "add nodes, or change the pod anti-affinity of its pods"
+_TOO_FEW_OPEN = "node(s) hold too few of its pods even when empty"
+_MORE_OPEN = Remedy(LESS_OR_NODES, rank=Rank.ABSENCE)
 UNAVAILABLE = "nodes are unavailable"
 UNKNOWN_REMEDY = "change the nodes, or the requirements of its pods"
 
@@ -83,6 +92,8 @@ class NodeGates:
         verdicts = self._session.attempts.verdicts.get(job)
         if not verdicts:
             return None
+        if barred := self._barred_by_nodes(job):
+            return barred
         reasoned = (task for task, verdict in verdicts.items() if verdict.reasons)
         task = min(reasoned, key=lambda task: task.order, default=None)
         self._reasoned[job] = task is not None
@@ -107,20 +118,36 @@ class NodeGates:
             return replace(too_large, message=summary, shortages=(), measure=measure)
         if task is not None and session.needs.is_hopeless(job) and selects_no_node(session.cluster, task):
             return _no_match(task, len(session.cluster.columns))
-        return self._larger_than_cluster(job) or self._barred(job, task)
+        return self._larger_than_cluster(job) or self._barred(job)
 
-    def _barred(self, job: Job, task: Task | None) -> Diagnosis | None:
+    def _barred(self, job: Job) -> Diagnosis | None:
         """The reason of an admitted job that was not tried because nodes refuse its pods."""
-        session = self._session
         if job.waits_for_queue:
             return None  # its queue did not admit it
-        if task is not None and session.needs.exceeds_open_nodes(job):
-            verdict = session.place(task)
-            return self._of_verdict(job, task, verdict) if isinstance(verdict, Verdict) else None
-        if session.needs.exceeds_hosts_apart(job):
+        if barred := self._barred_by_nodes(job):
+            return barred
+        if self._session.needs.exceeds_hosts_apart(job):
             title = names.POD_ANTI_AFFINITY_MISMATCH
             return Diagnosis("nodes", title, _TOO_FEW_HOSTS, _FEWER_APART, code="TooFewHosts")
         return None
+
+    def _barred_by_nodes(self, job: Job) -> Diagnosis | None:
+        """The reason of a job that could start on empty nodes if none refused its pods: waiting does not help it."""
+        session, needs = self._session, self._session.needs
+        if not needs.is_barred(job) or needs.is_hopeless(job) or not needs.exceeds_open_nodes(job):
+            return None
+        columns, task = session.cluster.columns, _first_barred(session.cluster, job)
+        if task is None:
+            return None
+        spec = task.shape.spec
+        usable = open_nodes(columns, spec.tolerations) & matching_nodes(columns, spec)
+        barred = session.place(task, ~usable, resource_fit=False)
+        if not isinstance(barred, Verdict):
+            return None
+        reasons = barred.reasons
+        if count := int(np.count_nonzero(usable)):
+            reasons += (Reason(_TOO_FEW_OPEN, count, "", curable=False, remedy=_MORE_OPEN),)
+        return self._of_verdict(job, task, Verdict(len(columns), reasons))
 
     def _too_large_numbers(self, task: Task) -> Diagnosis:
         """The numbers with the name of this task; those by shape name another task."""
@@ -227,6 +254,16 @@ def _no_match(task: Task, nodes: int) -> Diagnosis:
     steady = Diagnosis("nodes", text, f"{UNAVAILABLE}: {text}", remedy, code=NOT_SELECTED)
     measured = replace(steady, message=f"{task.name}: {verdict.message}", counts=verdict.histogram())
     return replace(steady, measure=lambda: measured)
+
+
+def _first_barred(cluster: Cluster, job: Job) -> Task | None:
+    """The first pending task of a shape for which too few nodes are open; else, the first one."""
+    tasks = sorted(
+        (task for status in WAITING for task in job.by_status[status]), key=lambda task: task.order
+    )
+    counts, sizes = Counter(task.shape for task in tasks), cluster.columns.derived(OpenNodeSizes)
+    lacking = (task for task in tasks if counts[task.shape] > sizes.total_slots(task.shape))
+    return next(lacking, tasks[0] if tasks else None)
 
 
 def _too_few_nodes(job: Job) -> str:

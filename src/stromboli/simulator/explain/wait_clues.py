@@ -46,7 +46,7 @@ class WaitClues:
     holders: list[HoldingTasks]
     """The jobs that hold the most of what is short on usable nodes."""
     codes: set[str] = field(default_factory=set)
-    """Codes of the reasons that nodes gave."""
+    """Codes of the diagnosis and of the reasons that nodes gave."""
     promised: float | None = None
     """The first promised start of another job."""
     waits: Waits | None = None
@@ -98,9 +98,9 @@ def wait_clues(outcome: Outcome, job: Job, wait: Diagnosis) -> WaitClues:
         holders=largest_holding_jobs(session, short, usable, job)[:MAX_HOLDERS],
         idle=session.cluster.columns.idle.copy(),
         usable=usable,
-        codes={
+        codes={wait.code}.union(
             reason.code for verdict in outcome.diagnoses.verdicts(job).values() for reason in verdict.reasons
-        },
+        ),
         waits=session.waits,
     )
     if wait.gate == "backfill":
