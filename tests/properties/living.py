@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import ClassVar
 
@@ -51,7 +52,14 @@ def engine(
 class LivingWorld:
     """All objects by name, a model that hears of every change, and what was decided so far."""
 
-    def __init__(self, objects: Iterable[Object | Manifest], make_engine: Callable[[], Engine]):
+    def __init__(
+        self,
+        objects: Iterable[Object | Manifest],
+        make_engine: Callable[[], Engine],
+        reports_starts: bool = False,
+    ):
+        """`reports_starts`: a pod that is bound reports when it started."""
+        self._reports_starts = reports_starts
         self.intake = Intake()
         self.objects: dict[tuple[type[Object], str], Object] = {}
         self.make_engine = make_engine
@@ -96,7 +104,8 @@ class LivingWorld:
     def _bind(self, decision: Bind) -> None:
         pod = self._pod(decision)
         spec = _changed(pod.spec, node_name=decision.node)
-        self.put(_changed(pod, spec=spec, status=_changed(pod.status, phase="Running", conditions=())))
+        pod = _changed(pod, spec=spec, status=_changed(pod.status, phase="Running", conditions=()))
+        self.put(started_at(pod, self.now) if self._reports_starts else pod)
 
     def _evict(self, decision: Evict) -> None:
         self.drop(self._pod(decision))
@@ -167,6 +176,11 @@ class LivingWorld:
         elif what < 0.5 and pod.status.phase == "Running":
             phase = chance.choice(("Succeeded", "Failed"))
             self.put(_changed(pod, status=_changed(pod.status, phase=phase)))
+
+
+def started_at(pod: Pod, moment: float) -> Pod:
+    """A pod that reports when it started."""
+    return _changed(pod, status=_changed(pod.status, start_time=datetime.fromtimestamp(moment, UTC)))
 
 
 def plain(decisions: Iterable[Decision]) -> list[str]:

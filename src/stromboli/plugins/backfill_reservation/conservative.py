@@ -213,8 +213,12 @@ class ConservativeBackfill(BackfillReservation):
                 session.reports.news[job] = None
         if self._to_improve or self._is_spent() or not self._searches_left:
             session.has_come(self._next_cycle)
-        starts = (booking.start for booking in self._bookings.values() if booking.start > self._now)
-        session.has_come(min([self._ends.next_end(), *starts]))
+        session.has_come(min([self._ends.next_end(), *self._starts_to_come()]))
+        self._look_again(session)
+
+    def _starts_to_come(self) -> Iterator[float]:
+        yield from super()._starts_to_come()
+        yield from (booking.start for booking in self._bookings.values() if booking.start > self._now)
 
     def on_move(self, change: Change) -> None:
         super().on_move(change)

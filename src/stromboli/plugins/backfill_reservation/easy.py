@@ -81,9 +81,15 @@ class EasyBackfill(BackfillReservation):
             # which jobs are admitted early depends on the reservations of the cycle before
             session.has_come(self._next_cycle)
         session.has_come(self._ends.next_end())
+        self._look_again(session)
         reservation = self._reservation
         if reservation is not None and reservation.places and not self._was_tried(reservation):
             session.has_come(max(reservation.start, self._next_cycle))
+
+    def _starts_to_come(self) -> Iterator[float]:
+        yield from super()._starts_to_come()
+        if self._reservation is not None and self._reservation.start > self._now:
+            yield self._reservation.start
 
     def _was_tried(self, reservation: StartReservation) -> bool:
         """Whether the places of a reservation were tried in this session: from its start on, once it is known."""

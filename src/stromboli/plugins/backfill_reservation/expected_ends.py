@@ -233,6 +233,11 @@ class ExpectedEnds:
         """Whether a task runs longer than it should."""
         return bool((self._ends < self._now).any())
 
+    @property
+    def has_unstarted(self) -> bool:
+        """Whether the start of a task is not known: it is expected to start now."""
+        return bool(self._not_started)
+
     def next_end(self) -> float:
         """The next moment at which a task is expected to end; infinity if none is."""
         later = self._ends[self._ends > self._now]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from stromboli.api import names
 from stromboli.api.errors import quoted
@@ -142,6 +145,26 @@ class BackfillReservation(Plugin):
         before, self._reported = self._reported, {job: self.promised(job) for job in jobs}
         changed = [job for job in before | self._reported if before.get(job) != self._reported.get(job)]
         session.reports.news.update(dict.fromkeys(job for job in changed if job.visible))
+
+    def _look_again(self, session: Session) -> None:
+        """Ask for a cycle when a task that is held for capacity being freed would begin to delay a promised start.
+
+        Without a known start of a running task, its expected end and the promised starts move with the time.
+        """
+        starts = np.sort(np.array(list(self._starts_to_come())))
+        if not len(starts):
+            return
+        if self._ends.has_unstarted:
+            session.has_come(self._next_cycle)
+        held = (task for job in session.attempts.uncommitted.promised for task in _held_tasks(job))
+        for limit in {self._ends.limit(task) for task in held}:
+            first = int(starts.searchsorted(self._now + limit))
+            if first < len(starts):
+                session.has_come(max(nextafter(starts[first] - limit, inf), self._next_cycle))
+
+    def _starts_to_come(self) -> Iterator[float]:
+        """The promised starts that are to come."""
+        return (each.start for each in self._shares.values() if each.start > self._now)
 
     def on_move(self, change: Change) -> None:
         self._ends.on_move(change)
@@ -282,6 +305,11 @@ class BackfillReservation(Plugin):
         own = self._cleared.get(task)
         if own is not None:
             passes[own.row] = True
+
+
+def _held_tasks(job: Job) -> Iterator[Task]:
+    """The tasks of a job that lose their places when the session closes."""
+    return chain(job.by_status[Status.ALLOCATED], job.by_status[Status.PIPELINED])
 
 
 def would_delay(first: Job) -> HeldBack:
