@@ -257,6 +257,9 @@ def forgotten(world: LivingWorld) -> list[Job]:
 @example(
     seed=3419571936, started=False
 )  # the time of a reservation comes, and the queue of its job may not take more
+@example(
+    seed=3570422160, started=False
+)  # a promised job is held for capacity being freed, and keeps its turn
 @example(seed=3481758640, started=False)  # the phase of a job is written later than it was decided
 @example(seed=3506011805, started=False)  # a pod that is held would delay a promised start, a second later
 @examples(8)

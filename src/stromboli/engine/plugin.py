@@ -358,12 +358,12 @@ class Plugin:
         """
         return None
 
-    def promised_before(self) -> Job | None:
-        """The job to which a start was promised in the session before, before others: it has the first turn."""
-        return None
+    def promised_before(self) -> Sequence[Job]:
+        """The jobs to which starts were promised in the session before, before others: they have the first turns."""
+        return ()
 
     def keeps_first_turn(self, job: Job) -> bool:
-        """Whether that job has it even before jobs of a higher priority in other queues."""
+        """Whether such a job has it even before jobs of a higher priority in other queues."""
         return False
 
     # -- the gate of a queue

@@ -232,13 +232,13 @@ class Rules:
         known: list[Ints] = [slots for slots in asked if slots is not None]
         return reduce(np.intersect1d, known) if known else None
 
-    def promised_before(self) -> Job | None:
-        """The job to which a plugin promised a start in the last session, before all others."""
-        jobs = answers((plugin.promised_before for plugin in self._ordering), ())
-        return next((job for job in jobs if job is not None), None)
+    def promised_before(self) -> list[Job]:
+        """The jobs to which plugins promised a start in the last session, before all others."""
+        asked = answers((plugin.promised_before for plugin in self._ordering), ())
+        return [job for jobs in asked for job in jobs]
 
     def keeps_first_turn(self, job: Job) -> bool:
-        """Whether that job comes even before jobs of a higher priority in other queues."""
+        """Whether such a job comes even before jobs of a higher priority in other queues."""
         return any(answers((plugin.keeps_first_turn for plugin in self._ordering), (job,)))
 
     def tasks_needed(self, unit: Job | SubJob) -> int:

@@ -3,6 +3,7 @@
 import pytest
 
 from stromboli.api.names import HOSTNAME
+from stromboli.model.status import Status
 from stromboli.testing import World
 from tests.manifests import group, pod, policy
 from tests.plugins.backfill_reservation.backfill_worlds import NOON, POLICY, job, step, world
@@ -144,8 +145,11 @@ def test_a_job_of_another_queue_is_let_through_where_it_takes_nothing_of_the_res
     assert step(here).bound_per_job == {"default/other": 1}
 
 
-def promised_in_other_queue(mode: str, **newer: int) -> dict[str, int]:
-    """Which jobs start when all that runs ends early: `gang` waits in one queue, a newer job in the other."""
+def promised_in_other_queue(mode: str, *terminating: int, **newer: int) -> dict[str, int]:
+    """Which jobs start when all that runs ends early: `gang` waits in one queue, a newer job in the other.
+
+    The pods that run terminate while these seconds pass, each followed by a cycle.
+    """
     here = world(mode=mode, queues="a; z")
     job(here, "running", 4, "1h", queue="a")
     job(here, "other", 4, "1h", queue="a")
@@ -154,13 +158,20 @@ def promised_in_other_queue(mode: str, **newer: int) -> dict[str, int]:
     step(here)
     job(here, "newer", 3, "1h", queue="a", **newer)
     assert step(here).bound_per_job == {}
+    for name in ("running-0", "other-0") if terminating else ():
+        here.cluster.move(here.task(name), Status.RELEASING, here.task(name).node)
+    for seconds in terminating:
+        assert step(here.sleep(seconds)).bound_per_job == {}
     here.finish("running-0").finish("other-0")
     return step(here).bound_per_job
 
 
+@pytest.mark.parametrize("terminating", [(), (0,), (0, 0), (0, 29, 29, 0), (0, 90, 0)])
 @pytest.mark.parametrize("mode", ["easy", "conservative", "none"])
-def test_a_promised_start_is_kept_when_the_jobs_before_it_end_and_their_queue_comes_first(mode: str) -> None:
-    assert promised_in_other_queue(mode) == {"default/gang": 2}
+def test_a_promised_start_is_kept_when_the_jobs_before_it_end_and_their_queue_comes_first(
+    mode: str, terminating: tuple[int, ...]
+) -> None:
+    assert promised_in_other_queue(mode, *terminating) == {"default/gang": 2}
 
 
 @pytest.mark.parametrize("mode", ["easy", "none"])

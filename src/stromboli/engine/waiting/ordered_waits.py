@@ -216,8 +216,8 @@ class OrderedTurns(Turns):
         self._may_fit: Bools = np.zeros(0, dtype=bool)
         self._refused: set[Any] = set()
         self._overused: list[Queue] = []
-        self._had_first_turn: Job | None = None
-        """The job to which a start was promised before, until it is to have another turn."""
+        self._had_first_turn: set[Job] = set()
+        """The jobs to which starts were promised before, until they are to have another turn."""
         self._only_promises = False
         """Whether these are turns of queues that have had their share: their jobs may only be promised a start."""
 
@@ -226,12 +226,12 @@ class OrderedTurns(Turns):
         first = [job for queue in self._places if (job := self._advance(queue)) is not None]
         waiting = [*parked.unparked(session), *first]
         jobs = self._jobs = session.jobs_by_queue(waiting)
-        promised = self._promised_before(waiting)
-        if promised is not None:
-            self._had_first_turn = promised
+        for promised in self._promised_before(waiting):
+            self._had_first_turn.add(promised)
             parked.note_turn(promised)
             yield promised
-            self._choose(jobs)
+            if not self._chosen:
+                self._choose(jobs)
             self._follow(jobs, promised)
         yield from self._turns_of(jobs, self._is_overused)
         self._only_promises = True
@@ -239,34 +239,43 @@ class OrderedTurns(Turns):
             jobs.restore(queue)
         yield from self._turns_of(jobs, None)
 
-    def _promised_before(self, waiting: Iterable[Job]) -> Job | None:
-        """The job that keeps its place before others, even if the shares by which queues are ordered have changed.
+    def _promised_before(self, waiting: Iterable[Job]) -> Iterator[Job]:
+        """The jobs that keep their places before others, even if the shares by which queues are ordered have changed.
 
-        Otherwise it would lose its nodes as soon as they are free: the queues whose jobs held them then come first.
-        None if a job of a higher priority is pending (in another queue, unless it `keeps_first_turn`), or one that
-        runs below its minimum or precedes it in its queue, or if its queue has had its share.
+        Otherwise they would lose their nodes as soon as they are free: the queues whose jobs held them then come first.
+        """
+        first: list[Job] = []
+        for job in self._session.rules.promised_before():
+            if self._keeps_place(job, [other for other in waiting if other not in first]):
+                first.append(job)
+                yield job
+
+    def _keeps_place(self, job: Job, waiting: Iterable[Job]) -> bool:
+        """Whether a job has its turn before all that wait.
+
+        Not if a job of a higher priority is pending (in another queue, unless it `keeps_first_turn`), or one that runs
+        below its minimum or precedes it in its queue, or if its queue has had its share.
         """
         session, needs = self._session, self._session.needs
-        job = session.rules.promised_before()
-        if job is None or job.queue is None or job.waits_for_queue or not job.visible:
-            return None
+        if job.queue is None or job.waits_for_queue or not job.visible:
+            return False
         if job not in session.cluster.backlog and not lacks_pods(job):
-            return None
+            return False
         if session.rules.overused(job.queue):
-            return None
+            return False
         place, runs_short = (job.queue.priority, job.priority), needs.runs_short(job)
         key = session.job_key(job)
         for other in waiting:
             if other.queue is None or other is job:
                 continue
             if needs.runs_short(other) and not runs_short:
-                return None
+                return False
             is_higher, is_near = (other.queue.priority, other.priority) > place, other.queue is job.queue
             if is_higher and (is_near or not session.rules.keeps_first_turn(job)):
-                return None
+                return False
             if is_near and session.job_key(other) < key:
-                return None
-        return job
+                return False
+        return True
 
     def _is_overused(self, queue: Queue) -> bool:
         overused = self._session.rules.overused(queue)
@@ -277,7 +286,7 @@ class OrderedTurns(Turns):
     def _turns_of(self, jobs: JobsByQueue, skip: Callable[[Queue], bool] | None) -> Iterator[Job]:
         for queue, job in jobs.turns(skip):
             was_parked = self._next.get(queue) is job
-            if job is not self._had_first_turn:
+            if job not in self._had_first_turn:
                 self._parked.note_turn(job)
                 yield job
             if not self._chosen:
@@ -322,8 +331,7 @@ class OrderedTurns(Turns):
         return left or None
 
     def push(self, job: Job, pending: PendingTasks) -> None:
-        if job is self._had_first_turn:
-            self._had_first_turn = None
+        self._had_first_turn.discard(job)
         self._left[job] = pending
         self._jobs.push(job)
 

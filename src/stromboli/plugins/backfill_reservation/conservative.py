@@ -37,6 +37,8 @@ MAX_UNPROMISED = 64
 """Jobs without a promise that have a turn in a cycle in which nothing about them changed."""
 MAX_CELLS = 2**23
 """Numbers in the profile of what will be free: steps in time, times resources, times nodes."""
+MAX_DELAY = 60.0
+"""Seconds by which a job may start late, as pods are still terminating, before other promises are moved."""
 MAX_READ = 2**24
 """Numbers of the profile that a cycle reads to promise starts, and as many to improve promises; then the next does."""
 MAX_TRIALS = 32
@@ -89,7 +91,8 @@ class ConservativeBackfill(BackfillReservation):
 
     def _update_profile(self, session: Session, dirty: Dirty) -> None:
         free, profile = session.cluster.columns.future_idle, self._profile
-        if dirty.everything or dirty.nodes or self._ends.was_rebuilt or self._ends.overdue():
+        late = any(map(self._is_late, self._bookings.values()))
+        if dirty.everything or dirty.nodes or self._ends.was_rebuilt or self._ends.overdue() or late:
             self._rebuild(session)
             return
         profile.forget(self._now)
@@ -141,6 +144,10 @@ class ConservativeBackfill(BackfillReservation):
             left[:, booking.rows] -= booking.amounts
         return left
 
+    def _is_late(self, booking: Booking) -> bool:
+        """Whether a job could not start for so long that those behind it are promised other starts."""
+        return booking.start < self._now - MAX_DELAY
+
     def _due(self) -> list[Booking]:
         return [booking for booking in self._bookings.values() if booking.start <= self._now]
 
@@ -179,6 +186,8 @@ class ConservativeBackfill(BackfillReservation):
 
     def _promise_again(self, booking: Booking) -> None:
         """Book the earliest slots for a job whose booking was taken out; the same as before if these are as good."""
+        if self._is_late(booking):
+            booking.start = self._now
         booking.end = booking.start + self._ends.limit_of(booking.job)
         holds, earlier = booking.holds(self._profile), None
         if booking.usable is not None:
@@ -468,7 +477,7 @@ class ConservativeBackfill(BackfillReservation):
         if self._is_evicting():
             return
         ledgers = self.session.cluster.ledgers_of(task.shape)
-        window = self._window if self._searching else (self._now, self._now + self._ends.limit(task))
+        window = self._window if self._searching else (self._now, self._end_of(task))
         passes = nodes.all()
         for job, booking in self._bookings.items():
             if job is not task.job and booking.is_within(*window) and not booking.ledgers.isdisjoint(ledgers):
@@ -476,12 +485,16 @@ class ConservativeBackfill(BackfillReservation):
         self._pass_own(task, passes)
         yield Check(passes, RESERVED)
 
+    def _end_of(self, task: Task) -> float:
+        """When a task ends if it starts now: of a job that is due, as promised, though it may start a little late."""
+        end, booking = self._now + self._ends.limit(task), self._bookings.get(task.job) if task.job else None
+        return end if booking is None or booking.start > self._now else min(end, booking.end)
+
     def _beside_promises(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         """Keep a task off nodes where it may run into what is promised to other jobs."""
         if task.job is None or self._is_evicting():
             return
-        end = self._now + self._ends.limit(task)
-        booking = self._bookings.get(task.job)
+        end, booking = self._end_of(task), self._bookings.get(task.job)
         if booking is not None:
             self._profile.take(booking.start, booking.end, booking.rows, booking.amounts, -1)
         least = self._profile.least(self._now, end)

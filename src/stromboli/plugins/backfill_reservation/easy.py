@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -50,8 +50,8 @@ class EasyBackfill(BackfillReservation):
         super().__init__(arguments, switches)
         self._head: Job | None = None
         """The first job without capacity in this session."""
-        self._last_head: Job | None = None
-        """The same of the session before."""
+        self._first_turns: tuple[Job, ...] = ()
+        """The jobs that keep their places in the next session: those held for capacity being freed, then the head."""
         self._reservation: StartReservation | None = None
         self._promise: Promise | None = None
         self._last_reservation: StartReservation | None = None
@@ -65,7 +65,7 @@ class EasyBackfill(BackfillReservation):
         super().opening(session, dirty)
         is_there = self._reservation is not None and self._reservation.is_there()
         self._last_reservation = self._reservation if is_there else None
-        self._last_head, self._last_promise = self._head, self._promise
+        self._last_promise = self._promise
         self._head = self._reservation = self._promise = None
         self._unpromised_count = 0
 
@@ -80,11 +80,20 @@ class EasyBackfill(BackfillReservation):
         if self._favoured != before and session.cluster.waiting:
             # which jobs are admitted early depends on the reservations of the cycle before
             session.has_come(self._next_cycle)
+        self._keep_places(session)
         session.has_come(self._ends.next_end())
         self._look_again(session)
         reservation = self._reservation
         if reservation is not None and reservation.places and not self._was_tried(reservation):
             session.has_come(max(reservation.start, self._next_cycle))
+
+    def _keep_places(self, session: Session) -> None:
+        """Let jobs keep the places that they were promised, until the capacity that is being freed for them is free."""
+        promised, before = session.attempts.uncommitted.promised, self._first_turns
+        held = (job for job in before if job in promised and job is not self._head)
+        self._first_turns = (*held, self._head) if self._head is not None else tuple(held)
+        if self._first_turns != before:
+            session.has_come(self._next_cycle)
 
     def _starts_to_come(self) -> Iterator[float]:
         yield from super()._starts_to_come()
@@ -184,8 +193,8 @@ class EasyBackfill(BackfillReservation):
             return None  # it is not known when they end
         return search.promise(reservation.start, reservation.nodes, ending)
 
-    def promised_before(self) -> Job | None:
-        return self._last_head
+    def promised_before(self) -> Sequence[Job]:
+        return self._first_turns
 
     def keeps_first_turn(self, job: Job) -> bool:
         return self.arguments.mode == "easy" and self._has_waited_long(job)
