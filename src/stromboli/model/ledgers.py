@@ -30,6 +30,11 @@ class Grant(Struct, frozen=True, tag=True, tag_field="grant", rename="camel", om
         """The annotations that the pod gets with its bind."""
         return ()
 
+    @property
+    def needs_write(self) -> bool:
+        """Whether other objects are written for it before the bind."""
+        return False
+
 
 class Unsettled(NamedTuple):
     """Tasks of which objects do not show yet what they hold, or no longer show it."""

@@ -53,6 +53,10 @@ class CardGrant(Grant, frozen=True):
     `LOCK_SECONDS`, the bind has to wait.
     """
 
+    @property
+    def needs_write(self) -> bool:
+        return bool(self.lock)
+
 
 LOCK_SECONDS = 300
 """An older lock of a node is stale, and is replaced."""

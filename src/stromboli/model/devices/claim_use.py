@@ -123,6 +123,10 @@ class ClaimGrant(Grant, frozen=True):
     allocation: AllocationResult | None = None
     """What is written into `status.allocation`; none if the claim was allocated already."""
 
+    @property
+    def needs_write(self) -> bool:
+        return True
+
 
 class ExtendedResourceGrant(Grant, frozen=True):
     """Devices for extended resources of a pod, by a ResourceClaim that is created for it.
@@ -143,6 +147,10 @@ class ExtendedResourceGrant(Grant, frozen=True):
     """The request for each extended resource of each container (`requestMappings` of the pod's status)."""
     allocation: AllocationResult
     """What is written into `status.allocation`."""
+
+    @property
+    def needs_write(self) -> bool:
+        return True
 
 
 # -- one claim: its object, and the tasks on nodes that use it

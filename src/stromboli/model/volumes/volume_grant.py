@@ -26,3 +26,7 @@ class VolumeGrant(Grant, frozen=True):
     """The name of the PersistentVolume that it is bound to; empty: one is provisioned on the node."""
     timeout: int = BIND_TIMEOUT
     """How many seconds it may take until the claim is bound (`volumebinding.bindTimeoutSeconds`)."""
+
+    @property
+    def needs_write(self) -> bool:
+        return True

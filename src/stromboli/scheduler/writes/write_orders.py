@@ -32,13 +32,10 @@ from stromboli.engine.decisions import (
     ShardStatus,
 )
 from stromboli.kube.request import Request
-from stromboli.model.cards.pod_cards import CardGrant
 from stromboli.model.cluster import Cluster
-from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import Job, JobId
 from stromboli.model.ledgers import Grant
-from stromboli.model.volumes.volume_grant import VolumeGrant
 
 FAILED_BIND = "failed bind"
 """The topic of events about a bind that failed, which stays true when the pod is bound later."""
@@ -154,15 +151,9 @@ def _conditions(first: PodGroupStatus, second: PodGroupStatus) -> tuple[GroupCon
 # -- binds that go together: those of one job that one cycle decided, if any of them needs a write before it
 
 
-_WRITTEN_GRANTS = (VolumeGrant, ClaimGrant, ExtendedResourceGrant)
-
-
 def needs_prebind(bind: Bind) -> bool:
     """Whether anything has to be written before this bind."""
-    return any(
-        grant.lock if isinstance(grant, CardGrant) else isinstance(grant, _WRITTEN_GRANTS)
-        for grant in bind.grants
-    )
+    return any(grant.needs_write for grant in bind.grants)
 
 
 class PreBindFailed(Exception):

@@ -7,6 +7,7 @@ import pytest
 from stromboli.engine.decisions import Bind
 from stromboli.kube.request import ApiError, Backoff, NoResponse, Request
 from stromboli.model.cards.pod_cards import CardGrant
+from stromboli.model.ledgers import Grant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing
 from stromboli.scheduler.writes.write_orders import Gang, WriteOrder
@@ -286,3 +287,10 @@ def test_pods_of_another_job_with_the_same_name_wait_for_nobody() -> None:
         assert story.nodes() == ["", ""]
 
     story.run(another_job_is_placed, it_is_bound)
+
+
+def test_every_grant_that_needs_a_write_has_a_writer() -> None:
+    story = GangStory().run()
+    needing = {kind for kind in Grant.__subclasses__() if kind.needs_write is not Grant.needs_write}
+    assert story.writer is not None
+    assert needing == story.writer.prebinder._writers.keys()

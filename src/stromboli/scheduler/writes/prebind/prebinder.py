@@ -135,7 +135,7 @@ class PreBinder:
     async def _write(self, member: GangMember, bind: Bind) -> None:
         member.begun = self._clock() if member.begun is None else member.begun
         if not member.written:
-            written = [grant for grant in bind.grants if type(grant) in self._writers]
+            written = [grant for grant in bind.grants if grant.needs_write]
             for grant in written:
                 writer = self._writers[type(grant)]
                 member.doing = writer.doing
@@ -290,7 +290,7 @@ class NodeLock:
         """Nothing yet."""
 
     async def time_to_wait(self, member: GangMember, bind: Bind, grant: CardGrant) -> float:
-        for tries in range(TRIES if grant.lock else 0):
+        for tries in range(TRIES):
             if tries:
                 await asyncio.sleep(_PAUSE)
             try:
