@@ -24,6 +24,7 @@ from stromboli.kube.request import Backoff
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
+from stromboli.scheduler.mirror.consistency import check
 from stromboli.scheduler.thread_seam import ThreadSeam
 from tests.kubernetes import bulk_pods
 from tests.kubernetes.controlplane import ControlPlane
@@ -97,11 +98,11 @@ def test_a_check_agrees_and_finds_what_was_broken(
 
 
 async def checked(mirror: ClusterMirror) -> list[Any]:
-    check = asyncio.create_task(mirror.check(pause=0.1))
-    while not check.done():
+    running = asyncio.create_task(check(mirror, pause=0.1))
+    while not running.done():
         mirror.sync()
         await asyncio.sleep(0.01)
-    return await check
+    return await running
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])

@@ -33,6 +33,7 @@ from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.ledgers import Grant
 from stromboli.model.status import Status
 from stromboli.model.volumes.volume_grant import VolumeGrant
+from stromboli.scheduler.mirror.consistency import check
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Replica
 from stromboli.scheduler.scheduler_metrics import SchedulerMetrics
@@ -100,7 +101,7 @@ class Introspection:
             return await asyncio.to_thread(self._metrics.text)
 
     async def consistency(self) -> list[str]:
-        return [str(difference) for difference in await self.replica.mirror.check()]
+        return [str(difference) for difference in await check(self.replica.mirror)]
 
     async def dump(self) -> str:
         """Write a dump and return its path; requests that come meanwhile get the same one."""

@@ -25,6 +25,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
+from stromboli.scheduler.mirror.consistency import check
 
 NATIVE = "scheduling.k8s.io"
 SIZE = {"cpu": "8", "memory": "16Gi", "pods": "110"}
@@ -125,11 +126,11 @@ def checked(mirror: ClusterMirror, source: ObjectServer) -> list[str]:
     mirror.watches.client = source
 
     async def story() -> list[str]:
-        check = asyncio.create_task(mirror.check(pause=0.0))
-        while not check.done():
+        running = asyncio.create_task(check(mirror, pause=0.0))
+        while not running.done():
             mirror.sync()
             await asyncio.sleep(0.001)
-        return [str(difference) for difference in await check]
+        return [str(difference) for difference in await running]
 
     return asyncio.run(story())
 

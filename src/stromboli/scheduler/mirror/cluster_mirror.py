@@ -1,15 +1,13 @@
 """Keeps the model in sync with an API server: changes that the watches bring are applied between cycles.
 
-`check` lives on the event loop. `sync`, and the cluster itself, belong to the cycle's thread alone.
+Entered on the event loop; everything else belongs to the cycle's thread alone.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import partial
 
 from stromboli.api import names
@@ -17,23 +15,17 @@ from stromboli.api.errors import BadObject, error_text
 from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
 from stromboli.kube.reflector import (
-    Expired,
     UnusableObject,
-    list_pages,
 )
-from stromboli.kube.request import ApiError, NoResponse
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake, IntakeFailed
 from stromboli.model.pauses import FIRST_PAUSE, Pauses
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
-from stromboli.scheduler.mirror.consistency import Difference, compare
 from stromboli.scheduler.mirror.news import UNKNOWN, News, known
-from stromboli.scheduler.thread_seam import Id, ObjectChange, Unavailable, identity
+from stromboli.scheduler.thread_seam import Id, ObjectChange, identity
 
 log = logging.getLogger(__name__)
-
-ROUNDS = 3
 
 
 class ClusterMirror:
@@ -51,8 +43,9 @@ class ClusterMirror:
         """In the cycle's thread, `report` is called once for every object that cannot be used, and `pod_arrived`, with
         the time of its creation, for every new pod of ours that has no node.
         """
-        self._new_intake = partial(Intake, schedulers=frozenset(schedulers), default_queue=default_queue)
-        self._intake = self._new_intake()
+        self.new_intake = partial(Intake, schedulers=frozenset(schedulers), default_queue=default_queue)
+        """Makes an empty model that takes objects as this one does."""
+        self._intake = self.new_intake()
         self.watches = watches
         self.seam = watches.seam
         self._report = report
@@ -80,40 +73,11 @@ class ClusterMirror:
     async def __aexit__(self, *_: object) -> None:
         await self.watches.__aexit__()
 
-    async def check(self, rounds: int = ROUNDS, pause: float = 1.0) -> list[Difference]:
-        """Return where the model differs from fresh lists, in the same way several times in a row."""
-        remaining: list[Difference] = []
-        for turn in range(rounds):
-            if turn:
-                await asyncio.sleep(pause)
-            before = {difference[:3] for difference in remaining}
-            fresh = await self._list_all()
-            differences = await self.seam.result_from_cycle(partial(self._compare, fresh))
-            remaining = [difference for difference in differences if not turn or difference[:3] in before]
-            if not remaining:
-                break
-        return remaining
-
-    async def _list_all(self) -> Cluster:
-        """A cluster from a fresh list of everything."""
-        intake = self._new_intake()
-        for reflector in self.watches.reflectors:
-            try:
-                async for page in list_pages(
-                    self.watches.client, reflector.resource, reflector.kind, scope=reflector.scope
-                ):
-                    for decoded in page.objects:
-                        if decoded.object is not None and self.watches.wanted(decoded.object):
-                            with suppress(BadObject, IntakeFailed):  # the live model has reported the same
-                                intake.put(decoded.object)
-                    await asyncio.sleep(0)
-            except (Expired, ApiError, NoResponse) as error:
-                if not (isinstance(error, ApiError) and error.status == 404):
-                    raise Unavailable(f"{reflector.resource}: {error}") from None
-        intake.cluster.settle()
-        return intake.cluster
-
     # -- in the cycle's thread
+
+    def is_unusable(self, id: tuple[str, str, str]) -> bool:
+        """Whether the object of this kind, namespace and name was reported as unusable as it is now."""
+        return id in self._unusable
 
     def sync(self, noting: bool = True) -> None:
         """Apply all changes that the watches brought, then make the calls that the event loop left.
@@ -198,12 +162,6 @@ class ClusterMirror:
         if self._unusable.get(problem[:3]) != problem:
             self._unusable[problem[:3]] = problem
             self._report(problem)
-
-    def _compare(self, fresh: Cluster) -> list[Difference]:
-        """Without objects that are known to be unusable as they are now: the model has them as they were before."""
-        self.cluster.settle()
-        differences = compare(self.cluster, fresh)
-        return [difference for difference in differences if difference.object_id not in self._unusable]
 
 
 def _is_pod(change: ObjectChange) -> bool:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
+from stromboli.api.errors import BadObject
 from stromboli.api.types.meta import Object
+from stromboli.kube.reflector import Expired, list_pages
+from stromboli.kube.request import ApiError, NoResponse
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.assumed_tasks import MAY_STILL_SHOW
+from stromboli.model.intake.object_intake import IntakeFailed
 from stromboli.model.ledgers import Fact, Unsettled
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.thread_seam import Unavailable
 
 MISSING = "missing"
+ROUNDS = 3
 
 
 class Difference(NamedTuple):
@@ -31,6 +41,48 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}: {self.model}; on the API server: {self.server}"
+
+
+async def check(mirror: ClusterMirror, rounds: int = ROUNDS, pause: float = 1.0) -> list[Difference]:
+    """Where the model differs from fresh lists, in the same way several times in a row; on the event loop."""
+    remaining: list[Difference] = []
+    for turn in range(rounds):
+        if turn:
+            await asyncio.sleep(pause)
+        before = {difference[:3] for difference in remaining}
+        fresh = await _list_all(mirror)
+        differences = await mirror.seam.result_from_cycle(partial(_compare_mirror, mirror, fresh))
+        remaining = [difference for difference in differences if not turn or difference[:3] in before]
+        if not remaining:
+            break
+    return remaining
+
+
+async def _list_all(mirror: ClusterMirror) -> Cluster:
+    """A cluster from a fresh list of everything."""
+    intake, watches = mirror.new_intake(), mirror.watches
+    for reflector in watches.reflectors:
+        try:
+            async for page in list_pages(
+                watches.client, reflector.resource, reflector.kind, scope=reflector.scope
+            ):
+                for decoded in page.objects:
+                    if decoded.object is not None and watches.wanted(decoded.object):
+                        with suppress(BadObject, IntakeFailed):  # the live model has reported the same
+                            intake.put(decoded.object)
+                await asyncio.sleep(0)
+        except (Expired, ApiError, NoResponse) as error:
+            if not (isinstance(error, ApiError) and error.status == 404):
+                raise Unavailable(f"{reflector.resource}: {error}") from None
+    intake.cluster.settle()
+    return intake.cluster
+
+
+def _compare_mirror(mirror: ClusterMirror, fresh: Cluster) -> list[Difference]:
+    """Without objects that are known to be unusable as they are now: the model has them as they were before."""
+    mirror.cluster.settle()
+    differences = compare(mirror.cluster, fresh)
+    return [difference for difference in differences if not mirror.is_unusable(difference.object_id)]
 
 
 def compare(live: Cluster, fresh: Cluster) -> list[Difference]:
