@@ -99,6 +99,13 @@ class JobFacts(NamedTuple):
             setattr(job, name, value)
 
 
+def forget_group(job: Job) -> None:
+    """Give a job the fields that it has without a PodGroup."""
+    blank = Job(job.id)
+    for name in JOB_FIELDS:
+        setattr(job, name, getattr(blank, name))
+
+
 @dataclass(slots=True)
 class ModelFacts:
     """A whole model, or the part of it that one object may change; None stands for what does not exist."""

@@ -32,6 +32,7 @@ from stromboli.model.intake.model_facts import (
     TaskFacts,
     facts_about,
     facts_of,
+    forget_group,
     id_of,
     without,
 )
@@ -107,7 +108,6 @@ class Intake:
             PodGroup: self._put_group,
             NativePodGroup: self._put_native_group,
             QueueObject: partial(put_queue, self.cluster),
-            PriorityClass: self._put_priority_class,
         }
         self._drops: dict[type[Object], Callable[[Any], None]] = {
             Pod: self._drop_pod,
@@ -115,7 +115,6 @@ class Intake:
             PodGroup: self._drop_group,
             NativePodGroup: self._drop_group,
             QueueObject: partial(drop_queue, self.cluster),
-            PriorityClass: self._drop_priority_class,
         }
 
     def put(self, obj: Object) -> None:
@@ -246,18 +245,12 @@ class Intake:
             self.cluster.pod_counts.recount_namespace(obj.name)  # affinity terms select it by its labels
         elif isinstance(obj, HyperNode):
             self.cluster.hyper_nodes.membership.note_object(obj.name)
+        elif isinstance(obj, PriorityClass):
+            self._reprioritise()
 
     def _reading(self, obj: Object) -> Iterator[Ledger]:
         """The ledgers that read objects of this kind."""
         return (ledger for ledger in self.cluster.ledgers if type(obj) in ledger.kinds)
-
-    def _put_priority_class(self, obj: PriorityClass) -> None:
-        self._put_lookup_object(obj)
-        self._reprioritise()
-
-    def _drop_priority_class(self, obj: PriorityClass) -> None:
-        self._drop_lookup_object(obj)
-        self._reprioritise()
 
     def _reprioritise(self) -> None:
         for job in self.cluster.jobs.values():
@@ -342,13 +335,10 @@ class Intake:
         job = self.cluster.jobs.get(id_of(group))
         if job is not None:
             tasks = self._detach_tasks(job)
-            job.group = None
             if job.native is not None:
                 job.native.reset()
-            job.minimum, job.group_demands, job.created, job.priority = 0, (), 0.0, 0
-            job.role_minimums, job.min_resources, job.reservable = {}, None, {}
-            job.phase, job.written, job.conditions, job.reported = "", None, {}, {}
-            job.moved_at, job.waiting_time, job.time_limit = 0.0, None, None
+            forget_group(job)
+            job.priority = 0
             self._attach_tasks(job, tasks)
             self._join(job, None)
             self._drop_if_empty(job)
