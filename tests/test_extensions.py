@@ -109,7 +109,8 @@ def test_a_changed_file_counts_when_the_catalog_is_loaded_again(folder: Path) ->
         ("x = 1", ": defines neither a Plugin with a name nor an @action"),
         (
             CLASS_A + "    def job_oder(self, job): ...",
-            ":2: cannot be imported: TypeError: plugin a: 'job_oder' is no extension point; did you mean 'job_order'",
+            ":2: cannot be imported: TypeError: plugin a: 'job_oder' is not an extension point;"
+            " did you mean 'job_order'",
         ),
         (
             CLASS_A + "    Arguments = int",

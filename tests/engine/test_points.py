@@ -137,7 +137,7 @@ def test_rules_know_whether_anybody_takes_part() -> None:
 
 def test_a_misspelt_method_is_an_error_with_the_right_name() -> None:
     with pytest.raises(
-        TypeError, match="plugin mine: 'job_odrer' is no extension point; did you mean 'job_order'"
+        TypeError, match="plugin mine: 'job_odrer' is not an extension point; did you mean 'job_order'"
     ):
         type("Mine", (Plugin,), {"name": "mine", "job_odrer": lambda self, job: 0})
 

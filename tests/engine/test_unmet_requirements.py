@@ -431,7 +431,8 @@ def test_ten_thousand_replicas_pay_for_their_requirements_once() -> None:
 
 def test_a_plugin_that_claims_to_honour_what_is_no_requirement_is_refused() -> None:
     with pytest.raises(
-        TypeError, match=r"honours 'hard-topology', which is no requirement; these are: .*hard-network-"
+        TypeError,
+        match=r"unknown requirement 'hard-topology' in honours; valid requirements: .*hard-network-",
     ):
         type("Wrong", (Plugin,), {"name": "wrong", "honours": frozenset({"hard-topology"})})
 

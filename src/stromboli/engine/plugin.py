@@ -1,8 +1,8 @@
 """The base of every plugin: one documented method per extension point; overriding is registering.
 
-A plugin lives as long as its policy. When a session opens it is told what changed (`opening`) and must then equal one
-built afresh. Public methods that are no extension point are refused when the class is made, so a misspelt name is an
-error and not a silence; helpers begin with an underscore. A class may declare points of its own with `@point`.
+A plugin lives as long as its policy. When a session opens, `opening` reports what changed; the plugin must then equal
+a new one. A public method that is not an extension point is an error of the class, so that misspelt names are found;
+names of helpers start with an underscore. A class may declare its own extension points with `@point`.
 """
 
 from __future__ import annotations
@@ -207,8 +207,8 @@ class Plugin:
     honours: frozenset[str] = frozenset()
     """Requirements that it honours, by their names in `model.requirements.placement_requirement`.
 
-    Pods, PodGroups and queues may ask for what not every policy can give. Where no plugin of the policy honours it,
-    the pods wait, or are told that it has no effect.
+    If no plugin of the policy honours a requirement of a pod, PodGroup or queue, the pods wait, or an event reports
+    that the field has no effect.
     """
 
     session: Session
@@ -230,8 +230,8 @@ class Plugin:
         if unknown := set(cls.honours) - {requirement.name for requirement in REQUIREMENTS}:
             known_names = ", ".join(sorted(requirement.name for requirement in REQUIREMENTS))
             raise TypeError(
-                f"plugin {cls.name or cls.__name__}: honours {sorted(unknown)[0]!r}, which is no requirement;"
-                f" these are: {known_names}"
+                f"plugin {cls.name or cls.__name__}: unknown requirement {sorted(unknown)[0]!r} in honours;"
+                f" valid requirements: {known_names}"
             )
         known = {name for base in cls.__mro__[1:] for name in vars(base)}
         for name, value in vars(cls).items():
@@ -239,10 +239,10 @@ class Plugin:
             if name.startswith("_") or name in known or own or not callable(value) or isinstance(value, type):
                 continue
             near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            suggestion = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(
-                f"plugin {cls.name or cls.__name__}: {name!r} is no extension point{hint}"
-                " (begin the names of helpers with an underscore, declare own points with @point)"
+                f"plugin {cls.name or cls.__name__}: {name!r} is not an extension point{suggestion}"
+                " (start names of helpers with an underscore, declare your own points with @point)"
             )
 
     # -- life
@@ -302,7 +302,7 @@ class Plugin:
     def tasks_needed(self, unit: Job | SubJob) -> int:
         """The least number of further tasks that a job or sub-group needs before this plugin lets it start.
 
-        It decides nothing: a search leaves out domains that have room for fewer.
+        It decides nothing: a search skips domains with capacity for fewer.
         """
         return 0
 
@@ -326,7 +326,7 @@ class Plugin:
         """Whether pods may be evicted for the job; the first tier with such a plugin decides."""
         return False
 
-    # -- who may start before whom
+    # -- which jobs may start before others
 
     @point(first_answer)
     def held_back(self, job: Job) -> HeldBack | None:
@@ -339,7 +339,7 @@ class Plugin:
     def no_room(self, job: Job, attempt: Attempt) -> None:
         """A job could not start in its turn in `allocate`: it lacked capacity, or it was held back.
 
-        Inside a `session.rehearsal()` the attempt tells whether it would start, and where, if things were otherwise.
+        Inside a `session.rehearsal()` the attempt shows whether and where the job would start after changes.
         """
 
     @point(first_answer)
@@ -353,8 +353,8 @@ class Plugin:
     def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
         """Which of the jobs that wait in order could pass `held_back`, by slot; None: any could.
 
-        It decides nothing: once a plugin of `no_room` answers, others have no turn. `no_room` has not told of jobs that
-        run and have more pods than they need, nor of those without a turn so far (`waiting.had_turn`).
+        It decides nothing: once a plugin of `no_room` answers, other jobs have no turn. `no_room` was not called for
+        running jobs with more pods than they need, nor for jobs without a turn so far (`waiting.had_turn`).
         """
         return None
 
@@ -505,9 +505,9 @@ class Plugin:
     def grants(self, task: Task, node: Node, now: bool) -> Iterable[Grant | Refusal]:
         """The grants of a task on its selected node: what it holds besides amounts, such as volumes, devices, CPUs.
 
-        Without `now` the task waits there for room, and may be given what tasks hold that are leaving. A refusal
-        keeps the task off the node. Asked only about tasks that a ledger of the model concerns; what is given is
-        counted there, and is part of the bind.
+        Without `now` the task waits until other pods have left, and its grants may include what these hold. A refusal
+        keeps the task off the node. Called only for tasks that a ledger of the model counts; the bind includes the
+        grants.
         """
         return ()
 
@@ -515,7 +515,7 @@ class Plugin:
     def card_order(self, task: Task, node: Node, cards: NodeCards) -> Sequence[int] | None:
         """The cards of the selected node in the order in which a task takes them; None: `deviceshare` decides.
 
-        Cards that do not serve the task are passed over. Asked only about tasks that ask for shared cards.
+        Cards that do not fit the task are skipped. Called only for tasks that request shared cards.
         """
 
     # -- HyperNodes

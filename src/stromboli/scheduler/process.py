@@ -124,7 +124,7 @@ class Process(ElectedProcess[Options]):
         from stromboli.daemon.delegated_authorization import DelegatedAuthorization
         from stromboli.daemon.log_level_socket import LogLevel
         from stromboli.scheduler.debug_endpoints import add_debug_routes
-        from stromboli.scheduler.explain.explain_endpoint import RIGHTS, ExplainEndpoint
+        from stromboli.scheduler.explain.explain_endpoint import PERMISSIONS, ExplainEndpoint
 
         introspection = self._introspection
         assert introspection is not None
@@ -137,7 +137,7 @@ class Process(ElectedProcess[Options]):
                 add_debug_routes(introspection, DelegatedAuthorization(client), app)
             replica = self._replica
             if replica is not None and replica.explanations is not None and replica.record is not None:
-                authorization = DelegatedAuthorization(client, rights=RIGHTS)
+                authorization = DelegatedAuthorization(client, rights=PERMISSIONS)
                 ExplainEndpoint(
                     replica.explanations,
                     replica.record,

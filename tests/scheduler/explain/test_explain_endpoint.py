@@ -20,7 +20,7 @@ from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access
 from stromboli.policy.policy import default_policy
-from stromboli.scheduler.explain.explain_endpoint import RIGHTS, ExplainEndpoint
+from stromboli.scheduler.explain.explain_endpoint import PERMISSIONS, ExplainEndpoint
 from stromboli.scheduler.explain.explain_paths import CYCLES, NO_PATH_PERMISSION, POLICY, Question
 from stromboli.scheduler.explain.explanations import TooManyQuestions
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
@@ -100,7 +100,7 @@ async def endpoint(folder: Path, leader: str | None = None, cycles: int = 3) -> 
             served = ExplainEndpoint(
                 explained,  # type: ignore[arg-type]
                 record_of(cycles),
-                DelegatedAuthorization(client, rights=RIGHTS),
+                DelegatedAuthorization(client, rights=PERMISSIONS),
                 lambda: leader,
                 "me",
                 TelemetryGuard(),

@@ -16,7 +16,7 @@ from stromboli.scheduler.explain.leader_log import LeaderLog
 from stromboli.scheduler.explain.leader_reports import LeaderReports, Refused
 from stromboli.scheduler.thread_seam import Unavailable
 
-RIGHTS = "deploy/components/explain"
+PERMISSIONS = "deploy/components/explain"
 _REASONS = {
     400: "BadRequest",
     401: "Unauthorized",
