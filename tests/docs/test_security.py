@@ -81,10 +81,10 @@ NO_BOUNDS = {
         cli.following.job_follower.MOST_EVENTS
         cli.job.job_description.MOST_PODS
         cli.policy.decision_differences.MOST_SHOWN
-        engine.explanation.event_history.MAX_TEXT
         engine.explanation.event_history.MAX_ENTRIES
         simulator.explain.job_subject.MAX_PLACES
         simulator.explain.job_subject.MAX_REQUESTS
+        simulator.explain.job_subject.MAX_TEXT
         simulator.explain.explained_subject.MAX_ASKED
         simulator.explain.explained_subject.MAX_BORROWERS
         simulator.explain.explained_subject.MAX_JOBS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.engine.decisions import Bind
 from stromboli.engine.explanation.diagnosis import WAITING
-from stromboli.engine.explanation.event_history import history_of_job
+from stromboli.engine.explanation.event_history import History, HistoryEntry, history_of
 from stromboli.engine.explanation.quantities import quantities, time_text
 from stromboli.model.status import Status
 from stromboli.simulator.explain.eviction_answers import EvictionAnswers
@@ -64,7 +64,7 @@ def job_explanation(
         phase=job.phase,
         pods=_pod_counts(job),
         requests=_requests(outcome.session.cluster, job),
-        history=history_of_job(job),
+        history=_history(job),
     )
     clues = _add_wait(outcome, job, wait, explained) if wait is not None else None
     _add_places(outcome, job, explained)
@@ -266,3 +266,54 @@ def _gang(job: Job) -> tuple[bool, str]:
     if job.complete:
         return True, f"{job.minimum} of its {job.valid_count} pods must start together"
     return False, f"{job.valid_count} of the {job.minimum} pods that must start together exist"
+
+
+# -- the history by its objects
+
+
+MAX_TEXT = 2000
+"""Characters of the message of a condition."""
+MOMENT = 60
+"""Seconds within which changes of pods of a job are one entry."""
+
+
+def _history(job: Job) -> History:
+    """The history by the objects of a job: their creation and conditions, and when pods were bound and started."""
+    entries: list[HistoryEntry] = []
+    if job.group is not None:
+        if job.created:
+            text = f"PodGroup {job.name} was created"
+            entries.append(HistoryEntry(time=time_text(job.created), kind="created", text=text))
+        for condition in job.group.status.conditions:
+            if condition.last_transition_time is not None and condition.message:
+                time = time_text(condition.last_transition_time.timestamp())
+                text = f"{condition.type}: {condition.message[:MAX_TEXT]}"
+                entries.append(HistoryEntry(time=time, kind="condition", text=text))
+    tasks = job.tasks.values()
+    for kind, verb, moments in (
+        ("created", "created", [task.created for task in tasks if task.created]),
+        ("scheduled", "bound to a node", [task.scheduled_at for task in tasks if task.scheduled_at]),
+        ("started", "started", [task.started for task in tasks if task.started]),
+    ):
+        entries += _pods_at(kind, verb, [int(moment) for moment in moments], len(tasks))
+    return history_of(entries)
+
+
+def _pods_at(kind: str, verb: str, moments: list[int], total: int) -> list[HistoryEntry]:
+    """One entry for pods of the same moment, at most three: the first, the second and the last one."""
+    counts: Counter[int] = Counter()
+    start = -MOMENT
+    for moment in sorted(moments):
+        start = start if moment - start < MOMENT else moment
+        counts[start] += 1
+    ordered = sorted(counts)
+    chosen = ordered if len(ordered) <= 3 else [*ordered[:2], ordered[-1]]
+    return [
+        HistoryEntry(
+            time=time_text(moment),
+            kind=kind,
+            text=f"{counts[moment]} of its {total} pods were {verb}" if total > 1 else f"its pod was {verb}",
+            count=counts[moment],
+        )
+        for moment in chosen
+    ]
