@@ -107,7 +107,7 @@ def test_a_header_cannot_be_smuggled_in() -> None:
     assert server.asked == []
 
 
-def test_certificates_are_verified_unless_told_otherwise() -> None:
+def test_certificates_are_verified_by_default() -> None:
     with serving(lambda asked: b"{}", secure=True) as server:
         with pytest.raises(CallFailed, match=r"(?i)certificate.verify.failed"):
             send(Call(server.url, timeout=5))

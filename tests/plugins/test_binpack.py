@@ -45,7 +45,7 @@ def test_a_resource_of_weight_zero_may_even_be_short() -> None:
     assert _scores(task, node("a", cpu="4", memory="2Gi"), cpu=0) == {"a": 50}
 
 
-def test_nobody_asked_for_anything() -> None:
+def test_a_task_without_requests_scores_zero() -> None:
     assert _scores(pod("p", "j", cpu=0), node("a", cpu="4")) == {"a": 0}
 
 

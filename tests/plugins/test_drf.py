@@ -80,7 +80,7 @@ def test_a_path_with_too_few_weights_is_taken_as_weight_one():
     assert world.run(policy=HIERARCHICAL).bound_per_job == {"default/job": 2}
 
 
-def test_a_path_of_any_length_costs_nobody_their_turn():
+def test_a_path_of_any_length_costs_no_queue_its_turn():
     world = World(nodes="n1 cpu=2,memory=80Gi,pods=110")
     hierarchy(world, "deep", "/".join(["root", *"a" * 3000]), "1")
     hierarchy(world, "flat", "root/flat", "1/1")

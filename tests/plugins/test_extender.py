@@ -73,7 +73,7 @@ def only_b(question: dict[str, Any]) -> dict[str, Any]:
     return {} if question["node"]["Name"] == "b" else {"status": "not this one", "code": 3}
 
 
-def test_a_node_that_the_server_refuses_takes_nobody() -> None:
+def test_a_node_that_the_server_refuses_takes_no_pod() -> None:
     with saying(predicate=only_b) as server:
         assert binds(make_world(server.url + "/", "predicate").step()) == {"p": "b"}
     first = questions(server, "predicate")[0]
@@ -178,7 +178,7 @@ def test_a_move_may_be_refused() -> None:
     assert questions(server, "deallocate") == [], "a move that was refused has not been"
 
 
-def test_taking_a_move_back_is_told_and_cannot_be_refused() -> None:
+def test_the_undo_of_a_move_is_reported_and_cannot_be_refused() -> None:
     with saying(deallocate={"errorMessage": "never"}, ready={"status": False}) as server:
         world = make_world(server.url, "allocate deallocate ready")
         assert binds(world.step()) == {}
@@ -308,7 +308,7 @@ RUBBISH = [
 
 @pytest.mark.parametrize("body", RUBBISH, ids=range(len(RUBBISH)))
 @pytest.mark.parametrize("verb", ["predicate", "prioritize", "overused", "ready", "allocate"])
-def test_rubbish_counts_as_no_answer(verb: str, body: bytes) -> None:
+def test_an_invalid_response_counts_as_none(verb: str, body: bytes) -> None:
     with serving(lambda asked: body) as server:
         result = make_world(server.url, verb, ignorable=True).step()
         assert result.lost == ""
@@ -394,7 +394,7 @@ def test_a_timeout_that_is_none_is_a_second() -> None:
     assert timeouts == [1.0]
 
 
-def test_in_a_rehearsal_nobody_is_asked() -> None:
+def test_in_a_rehearsal_the_server_is_not_called() -> None:
     with saying(predicate={"status": "no"}) as server:
         world = make_world(server.url, " ".join(VERBS), calls=None)
         assert binds(world.step()) == {"p": "a"}

@@ -1,4 +1,4 @@
-"""fairshare: who had less lately comes first, what was long ago is forgotten, and a restart forgets nothing."""
+"""fairshare: users with less recent usage come first, usage decays, and a restart keeps it."""
 
 from __future__ import annotations
 

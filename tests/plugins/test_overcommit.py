@@ -24,12 +24,12 @@ def _let_in(*objects: dict[str, Any], factor: float = 1.2) -> list[str]:
     return [name for name, phase in phases(world).items() if phase == "Inqueue"]
 
 
-def test_a_fifth_more_than_the_cluster_has_is_let_in() -> None:
+def test_a_fifth_more_than_the_cluster_has_is_admitted() -> None:
     jobs = [group(f"j{index}", 1, minResources={"cpu": "4"}, phase="") for index in range(4)]
     assert _let_in(node("n", cpu="10"), *jobs) == ["j0", "j1", "j2"]
 
 
-def test_a_refused_job_does_not_hold_up_a_smaller_one_and_is_told_why() -> None:
+def test_a_refused_job_does_not_hold_up_a_smaller_one_and_gets_the_reason() -> None:
     world = World(policy=GATE).add(
         node("n", cpu="1", gpu="1"),
         group("large", 1, minResources={"nvidia.com/gpu": "4", "cpu": "2", "memory": "1"}, phase=""),

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: who may go together, and that pdb names nobody itself."""
+"""PodDisruptionBudgets: which pods may be evicted together; pdb names no victims itself."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def test_a_budget_counts_only_pods_that_it_selects_in_its_namespace() -> None:
     assert _allowed(_world(*pods, _budget("b", 1, selector=by_key))) == "a"
 
 
-def test_a_budget_that_selects_nothing_or_cannot_be_read_protects_nobody() -> None:
+def test_a_budget_that_selects_nothing_or_is_invalid_protects_no_pod() -> None:
     broken = {"matchExpressions": [{"key": "app", "operator": "Likes"}]}
     for selector in ({}, None, broken):
         assert _allowed(_world(_running("a", app="web"), _budget("b", 0, selector=selector))) == "a"
@@ -77,7 +77,7 @@ def test_a_disruption_that_is_under_way_is_not_counted_again() -> None:
     assert _allowed(_world(*pods, _budget("web", 0, disrupted=["a"]))) == "a"
 
 
-def test_a_pod_without_labels_makes_room_for_nobody_but_may_be_voted_out() -> None:
+def test_a_pod_without_labels_is_no_victim_but_may_be_voted_out() -> None:
     """Volcano: pdb refuses it as a victim, though no budget selects it; what others nominate for shuffle goes."""
     world = _world(_running("bare"), _running("web", app="web"))
     assert _asked(world, "preemptable") == _asked(world, "reclaimable") == "web"
@@ -94,6 +94,6 @@ def test_budgets_are_looked_at_again_when_they_change() -> None:
     assert _allowed(world) == "a"
 
 
-def test_it_names_nobody_itself() -> None:
+def test_it_names_no_victims_itself() -> None:
     """Volcano's pdb nominates whatever its budgets allow (spec 02 D5)."""
     assert not _world().engine.rules.has("victim_tasks")

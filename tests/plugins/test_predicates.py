@@ -1,4 +1,4 @@
-"""Which nodes a pod may not go to, and what it is told."""
+"""The nodes that filters exclude for a pod, and the reported reasons."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refusals(*manifests: Manifest, **arguments: Any) -> dict[str, str]:
 
 
 def message(*manifests: Manifest, **arguments: Any) -> str:
-    """What the user of the pod `p` is told."""
+    """What is reported to the user of the pod `p`."""
     world = make_world(*manifests, **arguments)
     session = world.step().outcome.session
     return next(
@@ -88,7 +88,7 @@ def test_a_node_without_pod_slots_takes_nothing() -> None:
     assert refusals(without, pod("p")) == {"a": "node(s) pod number exceeded"}
 
 
-def test_a_cordoned_node_takes_only_who_tolerates_that() -> None:
+def test_a_cordoned_node_takes_only_pods_that_tolerate_it() -> None:
     cordoned = {**zoned("a"), "spec": {"unschedulable": True}}
     tolerant = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]
     assert refusals(cordoned, pod("p")) == {"a": "node(s) were unschedulable"}
@@ -233,7 +233,7 @@ def keys(world: World, *names: str) -> list[Any]:
     return [world.plugin("predicates").shape_key(world.task(name)) for name in names]
 
 
-def test_pods_with_different_labels_share_while_nobody_carries_a_term() -> None:
+def test_pods_with_different_labels_share_while_no_pod_has_a_term() -> None:
     world = make_world(zoned("a"), pod("p", app="web"), pod("q", app="db"), pod("r"))
     assert len(set(keys(world, "p", "q", "r"))) == 1
 
@@ -247,7 +247,7 @@ def test_pods_share_only_if_the_same_terms_mean_them() -> None:
     assert len(set(keys(world, "p", "q", "r"))) == 1
 
 
-def test_replicas_that_differ_in_a_label_nobody_reads_share() -> None:
+def test_replicas_that_differ_in_an_unread_label_share() -> None:
     twins = [pod(f"p{place}", app="web", affinity=near(term(ZONE))) for place in range(2)]
     for place, twin in enumerate(twins):
         twin["metadata"]["labels"]["volcano.sh/task-index"] = str(place)
@@ -355,7 +355,7 @@ def test_claims_that_cannot_serve_keep_a_pod_from_every_node(
     assert message(zoned("a"), *objects, pod("p", volumes=volumes)) == f"0/1 nodes are unavailable: {text}."
 
 
-def test_claims_that_are_bound_are_no_obstacle_and_nobody_looks_at_any_if_the_filters_are_off() -> None:
+def test_bound_claims_are_no_obstacle_and_no_claims_count_if_the_filters_are_off() -> None:
     bound = make_world(zoned("a"), VOLUME, claim("c", "v"), pod("p", volumes=NAMED))
     assert binds(bound.step()) == {"p": "a"}
     switches = {"VolumeZoneEnable": False, "VolumeBindingEnable": False, "NodeVolumeLimitsEnable": False}

@@ -52,7 +52,7 @@ def test_what_one_queue_does_not_need_flows_on():
     assert (needy[CPU], content[CPU]) == (7000, 1000)
 
 
-def test_nobody_who_asks_for_nothing_deserves_anything():
+def test_a_queue_without_requests_deserves_nothing():
     assert shares_of([queue("idle", 1, 0, 0, 0)], {CPU: 1000, MEMORY: 1000}) == [{CPU: 0, MEMORY: 0}]
 
 
@@ -63,7 +63,7 @@ def test_a_queue_gets_no_more_than_it_deserves():
     assert world.run(plugins=PLUGINS).bound_per_job == {"default/left": 2, "default/right": 6}
 
 
-def test_a_closed_queue_lets_nobody_in():
+def test_a_closed_queue_admits_no_job():
     world = World(nodes="n1 cpu=8,memory=64Gi,pods=110")
     world.add({"kind": "Queue", "metadata": {"name": "shut"}, "status": {"state": "Closed"}})
     world.job("late", queue="shut", cpu=1, min_resources={"cpu": 1})
@@ -72,7 +72,7 @@ def test_a_closed_queue_lets_nobody_in():
     assert result.binds == {}
 
 
-def test_the_gate_counts_who_was_let_in_this_cycle():
+def test_the_gate_counts_jobs_admitted_in_this_cycle():
     world = World(nodes="n1 cpu=4,memory=64Gi,pods=110", queues="q")
     for name in ("first", "second"):
         world.job(name, queue="q", pods=3, cpu=1, min_resources={"cpu": 3})

@@ -1,4 +1,4 @@
-"""Who leaves a busy node: when it is time, while idle nodes have room, the least promised first."""
+"""Evictions from busy nodes: when they are due, while idle nodes have capacity, the lowest quality of service first."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_pods_leave_until_the_node_is_below_its_target() -> None:
     assert len(evicted(make_world(BUSY).add(*pods(8, "hot", cpu=1)))) == 4
 
 
-def test_pods_leave_no_more_than_idle_nodes_have_room_for_exactly() -> None:
+def test_no_more_pods_are_evicted_than_idle_nodes_have_capacity_for() -> None:
     # the idle node has 50 % - 30 % = 2 cores of room: after two pods it is exactly zero
     world = make_world({"hot": (80, 10), "cold": (30, 10)}, thresholds={"cpu": 40, "memory": 20})
     assert len(evicted(world.add(*pods(8, "hot", cpu=1)))) == 2
 
 
-def test_room_below_zero_stops_nobody_as_in_volcano() -> None:
+def test_capacity_below_zero_stops_no_eviction_as_in_volcano() -> None:
     world = make_world({"hot": (80, 10), "cold": (35, 10)}, thresholds={"cpu": 40, "memory": 20})
     assert len(evicted(world.add(*pods(8, "hot", cpu=1)))) == 4
 
@@ -81,7 +81,7 @@ def test_memory_makes_a_node_busy_too() -> None:
     ],
     ids=str,
 )
-def test_without_idle_and_busy_nodes_nobody_moves(measured: dict[str, tuple[float, float]]) -> None:
+def test_without_idle_and_busy_nodes_no_pod_moves(measured: dict[str, tuple[float, float]]) -> None:
     assert evicted(make_world(measured).add(*pods(4, "b", cpu=1))) == []
 
 
@@ -114,7 +114,7 @@ def promised(name: str, priority: int, requests: dict[str, str], limits: dict[st
     return manifest
 
 
-def test_lower_priority_leaves_first_then_who_was_promised_less() -> None:
+def test_lower_priority_is_evicted_first_then_lower_quality_of_service() -> None:
     both = {"cpu": "1", "memory": str(GB)}
     world = make_world({"hot": (71, 10), "cold": (10, 10)}).add(
         promised("guaranteed", 5, both, both),
@@ -166,7 +166,7 @@ def test_it_looks_once_per_interval_and_first_after_one() -> None:
 
 
 @pytest.mark.parametrize("last", [None, "x", {"last": "x"}, {"last": NOON + 10**6}, [], {}])
-def test_a_memory_that_is_none_begins_anew(last: Any) -> None:
+def test_an_invalid_memory_is_ignored(last: Any) -> None:
     world = make_world(BUSY, interval="1m").add(*pods(8, "hot", cpu=1))
     world.cluster.memory["rescheduling"] = last
     assert evicted(world) == []

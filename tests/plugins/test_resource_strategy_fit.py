@@ -133,7 +133,7 @@ def test_tasks_with_other_annotations_have_another_shape_key() -> None:
 # -- scarce resources
 
 
-def test_nodes_with_scarce_resources_are_left_to_those_who_ask_for_them() -> None:
+def test_nodes_with_scarce_resources_are_left_to_tasks_that_request_them() -> None:
     task = pod("p", "j", cpu="1")
     nodes = [
         node("plain", cpu="4"),

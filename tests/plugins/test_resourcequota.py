@@ -12,7 +12,7 @@ def _world(*objects: dict[str, Any]) -> World:
     return World(policy=GATE).add(*objects)
 
 
-def test_what_was_let_in_this_cycle_counts_until_it_closes() -> None:
+def test_jobs_admitted_in_this_cycle_count_until_it_closes() -> None:
     jobs = [group(f"j{index}", 1, minResources={"cpu": "600m"}, phase="") for index in range(2)]
     world = _world(quota("q", {"cpu": "1.1"}, {}), *jobs)
     outcome = world.step()
@@ -60,7 +60,7 @@ def test_every_quota_of_the_namespace_counts_and_no_other() -> None:
     assert phases(world) == {"j": "Pending", "free": "Inqueue", "elsewhere": "Inqueue"}
 
 
-def test_a_job_without_minimum_resources_is_let_in() -> None:
+def test_a_job_without_minimum_resources_is_admitted() -> None:
     world = _world(quota("q", {"pods": "0"}, {}), group("j", 1, phase=""))
     world.step()
     assert phases(world) == {"j": "Inqueue"}

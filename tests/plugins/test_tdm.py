@@ -1,4 +1,4 @@
-"""Time division: revocable nodes, their hours, and who leaves after hours."""
+"""Time division: revocable nodes, their hours, and the pods evicted after hours."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ def test_after_hours_preemptable_pods_leave() -> None:
     assert (eviction.reason, eviction.chosen_by) == ("shuffle", "tier 1 (tdm)")
 
 
-def test_nobody_leaves_an_open_zone_or_one_without_hours() -> None:
+def test_no_pod_is_evicted_from_an_open_zone_or_one_without_hours() -> None:
     objects = (group("j", 1, annotations=ANY), pod("a", "j", on="night", cpu=0))
     assert _evicted(_after_hours(*objects, night=OPEN).step()) == ""
     assert _evicted(_after_hours(*objects, day=CLOSED).step()) == ""
@@ -333,7 +333,7 @@ def test_of_each_job_so_many_leave_as_its_budget_says_the_last_first() -> None:
     assert _evicted(world.step()) == "j-x-2 k-x-1 k-x-2"
 
 
-def test_rounds_of_evictions_are_a_period_apart_even_if_nobody_left() -> None:
+def test_rounds_of_evictions_are_a_period_apart_even_without_victims() -> None:
     world = _after_hours(group("j", 1))
     assert _evicted(world.step(now=NOON)) == ""
     world.add(*(pod(f"j-x-{n}", "j", on="night", cpu=0) for n in range(3)))

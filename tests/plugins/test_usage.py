@@ -1,4 +1,4 @@
-"""Real load: who is kept away, how nodes are scored by hand, and what is expected of pods too new to be measured."""
+"""Measured load: which nodes take no pods, scores computed by hand, and the expected load of new pods."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_pods_placed_in_a_cycle_repel_the_next() -> None:
 # -- the filter
 
 
-def test_busy_nodes_take_nobody_and_evicting_does_not_help() -> None:
+def test_busy_nodes_take_no_pod_and_evicting_does_not_help() -> None:
     world = World(nodes="a cpu=8; b cpu=8; c cpu=8")
     measure(world.cluster, {"a": (80.1, 0), "b": (80, 81), "c": (100, 100)}, world.rehearsal.now())
     world.job("j", pods=1, minimum=1, cpu=1)
@@ -209,14 +209,14 @@ def test_busy_nodes_take_nobody_and_evicting_does_not_help() -> None:
     assert world.step().binds == {"default/j-0": "b"}, "exactly at the threshold is not above"
 
 
-def test_what_is_on_its_way_keeps_nobody_away() -> None:
+def test_estimated_load_keeps_no_pod_away() -> None:
     world = World(nodes="a cpu=8")
     measure(world.cluster, {"a": (79, 0)}, world.rehearsal.now())
     world.job("j", pods=4, minimum=4, cpu=2)
     assert len(world.run("enqueue, allocate", "gang usage").binds) == 4
 
 
-def test_old_measurements_keep_nobody_away_and_the_filter_can_be_switched_off() -> None:
+def test_old_measurements_keep_no_pod_away_and_the_filter_can_be_switched_off() -> None:
     world = World(nodes="a cpu=8")
     measure(world.cluster, {"a": (100, 100)}, world.rehearsal.now() - 299.5)
     world.job("j", pods=1, minimum=1, cpu=2)

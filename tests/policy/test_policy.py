@@ -173,14 +173,14 @@ def test_a_wrong_file_is_refused_with_its_line_and_the_way_out(text: str, messag
     assert [error for error in errors(text) if error.startswith(message)], errors(text)
 
 
-def test_all_errors_are_told_at_once_in_the_order_of_their_lines() -> None:
+def test_all_errors_are_reported_at_once_in_the_order_of_their_lines() -> None:
     messages = errors(
         "actions: allocate\ncolour: red\ntiers:\n- plugins:\n  - name: gnag\n  - name: pirority"
     )
     assert [error.split()[0] for error in messages] == ["conf:2:", "conf:5:", "conf:6:"]
 
 
-def test_unknown_plugins_are_told_the_way_out_and_those_that_there_are_once() -> None:
+def test_unknown_plugins_get_a_remedy_and_the_known_ones_are_listed_once() -> None:
     own = "plugins of your own are loaded by --plugins-dir"
     known = ", ".join(sorted(CATALOG.plugins))
     assert errors(f"{ONE_PLUGIN}exits\n  - name: zzz") == (

@@ -34,12 +34,12 @@ def test_actions_differ_by_their_order() -> None:
     assert only == PolicyDifference("actions", "enqueue, allocate", "allocate, enqueue")
 
 
-def test_a_plugin_that_comes_is_told_by_the_tiers_alone() -> None:
+def test_an_added_plugin_is_a_difference_of_the_tiers_alone() -> None:
     (only,) = differences(PLAIN, PLAIN + "- plugins:\n  - name: predicates\n")
     assert only == PolicyDifference("tiers", "gang, binpack", "gang, binpack | predicates")
 
 
-def test_arguments_and_switches_are_told_by_their_keys() -> None:
+def test_arguments_and_switches_are_named_by_their_keys() -> None:
     changed = PLAIN.replace("name: gang", "name: gang\n    enablePreemptable: false")
     changed += "    arguments:\n      binpack.weight: 5\n      binpack.resources: nvidia.com/gpu\n"
     changed += "      binpack.resources.nvidia.com/gpu: 3\n"

@@ -1,4 +1,4 @@
-"""What each source asks, what it makes of the answer, and that rubbish is never taken for a number."""
+"""The requests of each source, how it reads responses, and that it refuses invalid ones."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ RUBBISH = [
 
 
 @pytest.mark.parametrize("body", RUBBISH, ids=range(len(RUBBISH)))
-def test_rubbish_is_refused(body: bytes) -> None:
+def test_an_invalid_response_is_refused(body: bytes) -> None:
     with serving(lambda asked: body) as server:
         for source in (Prometheus, Elasticsearch):
             with pytest.raises(BadMetrics):

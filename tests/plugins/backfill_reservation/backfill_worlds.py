@@ -1,4 +1,4 @@
-"""Small worlds with time limits, in which jobs wait for room."""
+"""Small worlds with time limits, in which jobs wait for capacity."""
 
 from stromboli.testing import Result, World
 from stromboli.testing.world import NOON

@@ -1,4 +1,4 @@
-"""With `mode: conservative` every job that waits is promised a start, and nobody who comes later delays it."""
+"""With `mode: conservative` every pending job is promised a start, and no later job delays it."""
 
 from random import Random
 
@@ -49,7 +49,7 @@ def test_promises_improve_when_something_ends_early() -> None:
     assert result.promised["default/second"].start == here.rehearsal.now() + 3600
 
 
-def test_beyond_the_depth_nothing_is_promised_and_nobody_is_delayed(caplog: pytest.LogCaptureFixture) -> None:
+def test_beyond_the_depth_nothing_is_promised_and_no_job_is_delayed(caplog: pytest.LogCaptureFixture) -> None:
     here = world(mode="conservative\n      depth: 1")
     job(here, "running", 6, "1h")
     step(here)
@@ -97,7 +97,7 @@ def test_a_promise_by_search_stays_when_the_job_changes_in_nothing_that_counts()
     assert step(here).promised["default/gang"] == first
 
 
-def test_many_jobs_are_conservative_in_several_cycles_and_nobody_overtakes_them(
+def test_many_jobs_are_promised_starts_in_several_cycles_and_no_job_overtakes_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(conservative, "MAX_READ", 1)
@@ -139,7 +139,7 @@ def test_many_promises_are_improved_in_several_cycles_and_none_is_made_worse(
     assert max(starts[-1]) < NOON + 3 * 3600
 
 
-def test_promises_improve_alike_whether_or_not_nodes_without_new_room_are_looked_at(
+def test_promises_improve_alike_with_and_without_nodes_without_new_capacity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nodes = "; ".join(f"n{number} cpu=4,memory=100Gi,pods=100" for number in range(6))
@@ -171,7 +171,7 @@ def test_promises_improve_alike_whether_or_not_nodes_without_new_room_are_looked
 
 
 @pytest.mark.parametrize("mode", ["easy", "conservative"])
-def test_who_was_held_for_room_that_is_being_freed_starts_once_it_is_free(mode: str) -> None:
+def test_a_job_pipelined_on_releasing_capacity_starts_once_it_is_free(mode: str) -> None:
     """Behind a job that can be promised nothing, as it is larger than any node."""
     here = world(mode=mode)
     leaving = pod("leaving", cpu=4, on="n1", phase="Running", terminating=True)
@@ -184,7 +184,7 @@ def test_who_was_held_for_room_that_is_being_freed_starts_once_it_is_free(mode: 
     assert step(here.remove(leaving)).bound_per_job == {"default/second": 1}
 
 
-def test_every_job_that_runs_gets_its_further_pods_once_there_is_room() -> None:
+def test_every_running_job_gets_its_further_pods_once_there_is_capacity() -> None:
     here = world("n1 cpu=12,memory=100Gi,pods=100", mode="conservative")
     job(here, "running", 6, "1h")
     step(here)

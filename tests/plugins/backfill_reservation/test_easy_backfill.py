@@ -1,4 +1,4 @@
-"""The first job that waits for room is promised a start, and nobody delays it."""
+"""The first job without capacity is promised a start, and no job delays it."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_nodes_that_the_reservation_does_not_need_are_free_for_all() -> None:
     assert step(here).binds == {"default/long-0": "n2"}
 
 
-def test_in_strict_order_nobody_starts_before_the_first_that_waits() -> None:
+def test_in_strict_order_no_job_starts_before_the_first_pending_one() -> None:
     here = world(mode="none")
     job(here, "running", 6, "1h")
     step(here)
@@ -49,7 +49,7 @@ def test_in_strict_order_nobody_starts_before_the_first_that_waits() -> None:
     assert "default/head waits for capacity before it" in result.why("short-0")
 
 
-def test_a_job_that_can_never_fit_blocks_nobody() -> None:
+def test_a_job_that_can_never_fit_blocks_no_other() -> None:
     for mode in ("easy", "none"):
         here = world(mode=mode)
         job(here, "huge", 11, "1h")
@@ -57,7 +57,7 @@ def test_a_job_that_can_never_fit_blocks_nobody() -> None:
         assert step(here).bound_per_job == {"default/small": 1}
 
 
-def test_without_time_limits_there_is_no_promise_and_nobody_is_held_back() -> None:
+def test_without_time_limits_nothing_is_promised_and_no_job_is_held_back() -> None:
     here = world()
     job(here, "running", 6)
     step(here)

@@ -1,4 +1,4 @@
-"""A time limit that cannot be read counts as none, and whoever wrote it is told, once."""
+"""An invalid time limit counts as none, and is reported once."""
 
 from stromboli.engine.decisions import Event
 from stromboli.testing import Result
@@ -10,7 +10,7 @@ def warnings(result: Result) -> list[tuple[str, str]]:
     return [(event.kind, event.message) for event in events]
 
 
-def test_a_bad_limit_of_a_job_is_told_once() -> None:
+def test_an_invalid_limit_of_a_job_is_reported_once() -> None:
     here = world()
     job(here, "a", 1, "soon")
     ((kind, message),) = warnings(step(here))
@@ -21,7 +21,7 @@ def test_a_bad_limit_of_a_job_is_told_once() -> None:
     assert warnings(step(here)) == []
 
 
-def test_a_bad_limit_of_a_queue_is_told_once() -> None:
+def test_an_invalid_limit_of_a_queue_is_reported_once() -> None:
     here = world()
     here.rehearsal.annotate("default", LIMIT, "-3s")
     job(here, "a", 1)

@@ -14,7 +14,7 @@ def evicting(actions: str, queues: str = "") -> World:
     return World("n1 cpu=10,memory=100Gi,pods=100", queues, policy=text)
 
 
-def test_the_first_that_waits_evicts_and_takes_the_room() -> None:
+def test_the_first_pending_job_evicts_and_takes_the_capacity() -> None:
     here = evicting("allocate, preempt")
     job(here, "running", 6, "9h", minimum=0, priority=1)
     step(here)

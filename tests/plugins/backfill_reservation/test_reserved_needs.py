@@ -1,4 +1,4 @@
-"""A job is promised more than amounts: cards, devices, CPUs, volumes, a HyperNode; and nobody takes that from it."""
+"""A job is promised more than amounts: cards, devices, CPUs, volumes, a HyperNode; no other job takes these."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ tiers:
     assert len(made.run(policy=policy).binds) == 3
 
 
-def test_a_job_whose_minimum_exceeds_the_devices_of_its_queue_is_not_let_in() -> None:
+def test_a_job_whose_minimum_exceeds_the_devices_of_its_queue_is_not_admitted() -> None:
     made = world(queue("q", **{"deviceclass/gpu": "1"})).add(claim("two", 2))
     made.job("j", cpu=1, queue="q", min_resources={"cpu": 1}, spec=uses("two"))
     result = made.run(PLACE, FLAT)
@@ -205,7 +205,7 @@ def test_extended_resources_count_in_queues_above() -> None:
     assert made.step().binds == {}
 
 
-def test_a_job_whose_extended_resources_exceed_the_devices_of_its_queue_is_not_let_in() -> None:
+def test_a_job_whose_extended_resources_exceed_the_devices_of_its_queue_is_not_admitted() -> None:
     made = extended_world(queue("q", **{"deviceclass/gpu": "3"}))
     made.job("j", pods=2, cpu=1, queue="q", min_resources={"cpu": 1}, resources={BY_NAME: 2})
     result = made.run(PLACE, FLAT)

@@ -1,4 +1,4 @@
-"""capacity with a hierarchy, at work: limits of ancestors, order of branches, and who is out (spec 03 8)."""
+"""capacity with a hierarchy, at work: limits of ancestors, order of branches, and detached queues (spec 03 8)."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_the_gate_counts_promises_to_all_below_an_ancestor() -> None:
     assert world.step().phases == first.phases  # what was promised last cycle still counts
 
 
-def test_an_ancestor_that_is_closed_keeps_nobody_out() -> None:
+def test_a_closed_ancestor_keeps_no_job_out() -> None:
     world = World(nodes="n1 cpu=1", queues="top state=Closed; a parent=top").job("a", queue="a", cpu=1)
     assert len(world.run(policy=TREE).binds) == 1
 

@@ -84,7 +84,7 @@ def texts(tree: QueueTree) -> dict[Queue, str]:
     return {queue: fault.text for queue, fault in tree.detached.items()}
 
 
-def test_a_queue_without_its_parent_is_out_with_its_children_and_nobody_else() -> None:
+def test_a_queue_without_its_parent_is_out_with_its_children_alone() -> None:
     lost, kid, fine = queue("lost", "nowhere"), queue("kid", "lost"), queue("fine")
     tree = grown(lost, kid, fine)
     assert (tree.of(lost), tree.of(kid)) == (None, None)
@@ -93,7 +93,7 @@ def test_a_queue_without_its_parent_is_out_with_its_children_and_nobody_else() -
     assert texts(tree) == {lost: why, kid: f'queue "kid" is cut off from the root: {why}'}
 
 
-def test_a_loop_is_out_with_all_below_it_and_nobody_else() -> None:
+def test_a_cycle_is_out_with_all_queues_below_it_alone() -> None:
     a, b, c = queue("a", "c"), queue("b", "a"), queue("c", "b")
     kid, grandkid, self_made, fine = queue("0", "b"), queue("00", "0"), queue("me", "me"), queue("fine")
     tree = grown(a, b, c, kid, grandkid, self_made, fine)
@@ -106,7 +106,7 @@ def test_a_loop_is_out_with_all_below_it_and_nobody_else() -> None:
     )
 
 
-def test_without_a_root_nobody_is_in_the_tree() -> None:
+def test_without_a_root_the_tree_is_empty() -> None:
     leaf = queue("leaf")
     assert queue_hierarchy([leaf], TOTAL).detached.keys() == {leaf}
 
@@ -127,7 +127,7 @@ def test_queues_that_lie_too_deep_are_out_and_those_above_them_stay() -> None:
     assert texts(tree)[chain[-1]] == f'queue "q1999" is cut off from the root: {why}'
 
 
-def test_a_long_loop_is_told_in_a_few_words() -> None:
+def test_a_long_cycle_is_reported_in_a_few_words() -> None:
     names = [f"q{at}" for at in range(2000)]
     loop = [queue(name, parent) for parent, name in pairwise([*names, names[0]])]
     tree = grown(*loop)

@@ -1,4 +1,4 @@
-"""capacity, taking back: who may claim, who may lose, and how far up the tree it is asked (spec 03 7.2, 7.3)."""
+"""capacity: queues that may reclaim, queues that may lose, and the levels that count (spec 03 7.2, 7.3)."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_a_queue_is_taken_from_down_to_what_it_deserves_and_no_further() -> None
     assert len(reclaim(world).evicted) == 2
 
 
-def test_nobody_claims_beyond_what_it_deserves() -> None:
+def test_no_queue_claims_beyond_what_it_deserves() -> None:
     world = World(nodes=FULL, queues="rich deserved=cpu:1; poor deserved=cpu:1")
     world.job("r", queue="rich", pods=4, minimum=1, cpu=1, running_on="n1 n1 n1 n1")
     for number in range(3):
@@ -36,7 +36,7 @@ def test_one_resource_below_its_share_is_enough_to_claim() -> None:
     assert len(reclaim(world).evicted) == 1
 
 
-def test_nobody_claims_beyond_its_capability() -> None:
+def test_no_queue_claims_beyond_its_capability() -> None:
     world = World(nodes=FULL, queues="rich deserved=cpu:1; poor deserved=cpu:4 capability=cpu:1")
     world.job("r", queue="rich", pods=4, minimum=1, cpu=1, running_on="n1 n1 n1 n1")
     world.job("p", queue="poor", cpu=2, phase="Inqueue")
@@ -66,7 +66,7 @@ def test_who_holds_nothing_that_its_queue_deserves_goes_first() -> None:
     assert reclaim(world).evicted == ["default/b-0", "default/b-1"]
 
 
-def test_pods_that_are_deserved_make_nobody_a_bystander() -> None:
+def test_deserved_pods_make_no_queue_a_bystander() -> None:
     world = World(nodes=FULL, queues="rich deserved=pods:9; poor deserved=cpu:4")
     world.job("r", queue="rich", pods=4, minimum=1, cpu=1, running_on="n1 n1 n1 n1")
     world.job("p", queue="poor", cpu=1, phase="Inqueue")
@@ -107,7 +107,7 @@ def test_with_levels_a_branch_below_its_share_may_claim_for_a_leaf_that_has_its_
 
 
 @pytest.mark.parametrize(("levels", "victims"), [(0, 1), (1, 0)])
-def test_with_levels_bystanders_of_relatives_are_safe_from_who_deserves_nothing_of_it(
+def test_with_levels_bystanders_of_relatives_are_safe_from_queues_that_deserve_nothing(
     levels: int, victims: int
 ) -> None:
     queues = "one deserved=cpu:4; a parent=one deserved=memory:8Gi; b parent=one deserved=memory:8Gi"
@@ -128,7 +128,7 @@ def test_near_relatives_lose_first() -> None:
     assert reclaim(world, tree=True).evicted == ["default/near-1"]
 
 
-def test_nobody_in_an_inner_queue_claims() -> None:
+def test_no_job_in_an_inner_queue_claims() -> None:
     world = World(nodes="n1 cpu=2", queues="top deserved=cpu:4; kid parent=top; rich deserved=cpu:1")
     world.job("r", queue="rich", pods=2, minimum=1, cpu=1, running_on="n1 n1")
     world.job("p", queue="top", cpu=1, phase="Inqueue")

@@ -1,4 +1,4 @@
-"""capacity without a hierarchy: what queues may have, who comes first, who is let in (spec 03 7)."""
+"""capacity without a hierarchy: limits of queues, their order, and admission (spec 03 7)."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_the_smaller_share_of_what_is_deserved_comes_first() -> None:
     assert world.run(policy=FLAT).bound_per_job == {"default/small": 2, "default/large": 4}
 
 
-def test_who_deserves_nothing_comes_after_who_has_all_it_deserves() -> None:
+def test_a_queue_that_deserves_nothing_comes_after_one_that_has_all_it_deserves() -> None:
     world = World(nodes="n1 cpu=2", queues="nothing; full deserved=cpu:1")
     world.job("running", queue="full", cpu=1, running_on="n1")
     world.job("a", queue="nothing", cpu=1).job("b", queue="full", cpu=1)

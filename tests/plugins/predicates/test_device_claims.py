@@ -81,7 +81,7 @@ def test_a_gang_that_shares_a_claim_starts_together_on_a_node_that_can_serve_it(
     assert grants(result, "j-0")[0].allocation == grants(result, "j-2")[0].allocation
 
 
-def test_a_gang_that_shares_a_claim_goes_where_all_of_it_has_room() -> None:
+def test_a_gang_that_shares_a_claim_is_placed_where_all_of_it_fits() -> None:
     made = world("a cpu=2; b cpu=3; c cpu=2", a=1, b=1, c=1).add(claim("c"))
     result = made.job("j", pods=3, cpu=1, spec=uses("c")).run(PLACE, PLUGINS)
     assert result.binds == {f"default/j-{place}": "b" for place in range(3)}
@@ -103,7 +103,7 @@ def test_a_gang_that_shares_a_claim_goes_where_its_other_claims_find_devices_too
     assert set(made.run(PLACE, PLUGINS).binds.values()) == {"b"}
 
 
-def test_a_gang_that_shares_a_claim_and_has_no_room_together_leaves_the_devices_to_others() -> None:
+def test_a_gang_that_shares_a_claim_and_fits_nowhere_leaves_the_devices_to_others() -> None:
     made = world("a cpu=2", a=1).add(claim("c"), claim("d")).job("j", pods=3, cpu=1, spec=uses("c"))
     assert made.job("k", cpu=1, spec=uses("d")).run(PLACE, PLUGINS).binds == {"default/k-0": "a"}
 

@@ -78,7 +78,7 @@ def test_claims_that_no_search_comes_to_an_end_with_do_not_keep_those_of_others_
     assert made.run("enqueue, allocate", "gang, predicates").binds == {"default/j-0": "a"}
 
 
-def test_nodes_for_which_there_was_no_time_concern_nobody_once_their_pod_is_gone(
+def test_nodes_for_which_there_was_no_time_are_dropped_once_their_pod_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(device_claims, "MAX_STEPS", 0)

@@ -1,4 +1,4 @@
-"""Who waits for devices is told which request finds none, on how many nodes, and what would help."""
+"""A pod without devices gets the request that fails, on how many nodes, and the remedy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def hint(world: World) -> str:
     return world.run(actions="allocate", plugins="gang | predicates").pending["default/j"].hint
 
 
-def test_what_a_request_lacks_is_told_by_nodes() -> None:
+def test_what_a_request_lacks_is_reported_by_nodes() -> None:
     world = World().add(node("n1"), node("n2"), gpus("n1", 1), gpus("n2", 2, "b"), gpu_class(), group("j", 1))
     world.add(*claiming("p", 2, 'device.attributes["d"].model == "a"'))
     text = hint(world)
@@ -74,13 +74,13 @@ def sentence(world: World) -> str:
         ),
     ],
 )
-def test_nobody_is_told_to_wait_for_devices_that_no_node_has(count: int, expression: str, told: str) -> None:
+def test_no_remedy_is_to_wait_for_devices_that_no_node_has(count: int, expression: str, told: str) -> None:
     world = World().add(node("n1"), node("n2"), gpus("n1", 8), gpu_class(), group("j", 1))
     text = sentence(world.add(*claiming("p", count, expression)))
     assert text.endswith(f"cannot allocate all claims; {told}")
 
 
-def test_a_gang_is_not_told_to_wait_for_more_devices_than_all_nodes_have() -> None:
+def test_no_remedy_is_to_wait_for_more_devices_than_all_nodes_have() -> None:
     world = World().add(node("n1"), node("n2"), gpus("n1", 1), gpus("n2", 1), gpu_class(), group("j", 3))
     text = sentence(world.add(*claiming("p0"), *claiming("p1"), *claiming("p2")))
     assert "nodes have devices for 2 of the 3 pods that must start together, even with none in use" in text
@@ -97,7 +97,7 @@ def test_devices_that_others_have_are_waited_for() -> None:
     )
 
 
-def test_a_mistake_in_a_selector_is_told_alone() -> None:
+def test_a_mistake_in_a_selector_is_reported_alone() -> None:
     world = World().add(node("n1"), node("n2"), gpus("n1", 1), gpu_class(), group("j", 1))
     text = sentence(world.add(*claiming("p", 1, 'device.attributes["d"].modell == "a"')))
     assert text.endswith(
@@ -107,7 +107,7 @@ def test_a_mistake_in_a_selector_is_told_alone() -> None:
     )
 
 
-def test_of_a_gang_it_is_told_how_many_of_its_pods_find_devices() -> None:
+def test_the_number_of_pods_of_a_gang_with_devices_is_reported() -> None:
     world = World().add(node("n1"), gpus("n1", 2), gpu_class(), group("j", 3))
     world.add(*claiming("p0"), *claiming("p1"), *claiming("p2"))
     assert hint(world).startswith(
@@ -129,7 +129,7 @@ def test_what_is_missing_or_wrong_has_a_way_out(objects: list[Manifest], remedy:
     assert hint(World().add(node("n1"), group("j", 1), *objects, *claiming("p"))) == remedy
 
 
-def test_what_no_node_has_is_told_no_longer_once_a_node_has_it() -> None:
+def test_what_no_node_has_is_reported_until_a_node_has_it() -> None:
     """Only the ResourceSlice of the node changes, and other pods hold its devices."""
     world = World().add(node("n1"), gpus("n1", 1), gpu_class(), group("j", 1), *claiming("p", 2))
     assert "the most on one node is 1" in sentence(world)

@@ -1,4 +1,4 @@
-"""Claims that are left allocated although nobody uses them lose their devices."""
+"""Claims that stay allocated without a user lose their devices."""
 
 from stromboli.engine.decisions import ReleaseClaim
 from stromboli.testing import World
@@ -36,7 +36,7 @@ def test_a_claim_that_a_running_pod_uses_is_kept() -> None:
     assert released(made.run(PLACE, PLUGINS)) == []
 
 
-def test_a_claim_reserved_for_somebody_we_do_not_know_is_kept() -> None:
+def test_a_claim_reserved_for_an_unknown_consumer_is_kept() -> None:
     made = world().add(allocated(claim("c"), "a", "g0", reserved_for=(reserved("of-another-scheduler"),)))
     assert released(made.run(PLACE, PLUGINS)) == []
 
@@ -52,7 +52,7 @@ def test_a_release_that_is_on_its_way_is_not_decided_again_for_a_while() -> None
     assert released(made.step(now=made.rehearsal.now() + 60)) == ["c"]
 
 
-def test_a_claim_that_nobody_reserved_is_released_when_it_keeps_a_pod_from_its_nodes() -> None:
+def test_a_claim_without_consumers_is_released_when_it_keeps_a_pod_from_its_nodes() -> None:
     made = world().job("old", cpu=4, running_on="a")
     made.add(allocated(claim("c"), "a", "g0")).job("j", cpu=1, spec={**uses("c"), "nodeSelector": {"x": "y"}})
     assert released(made.run(PLACE, PLUGINS)) == []

@@ -101,7 +101,7 @@ def test_a_claim_selects_volumes_by_label(labels: dict[str, str], serves: bool) 
     assert placed(with_claim(world)) == ({"default/j-0": "n"} if serves else {})
 
 
-def test_a_volume_that_is_being_deleted_serves_nobody() -> None:
+def test_a_volume_that_is_being_deleted_serves_no_claim() -> None:
     leaving = volume("v")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     world = World(nodes="n cpu=4").add(storage_class(), claim("data"), leaving)
@@ -190,7 +190,7 @@ def test_a_driver_that_reports_nothing_is_not_limited() -> None:
 
 
 def test_storage_that_others_took_does_not_keep_a_claim_from_its_node() -> None:
-    """Two claims are being provisioned on a node by somebody who did not add them up."""
+    """Two claims are being provisioned on a node by a scheduler that did not add them up."""
     world = World(nodes="n cpu=4").add(storage_class("csi", "hostpath.csi.k8s.io"))
     world.add(csi_driver("hostpath.csi.k8s.io"), capacity("n", "9Gi"))
     world.add(
@@ -337,7 +337,7 @@ def test_the_zone_of_an_ephemeral_volume_does_not_matter() -> None:
     assert placed(world.add(made)) == {"default/j-0": "n"}
 
 
-def test_a_node_is_told_all_that_is_wrong_with_volumes_there() -> None:
+def test_all_problems_with_volumes_of_a_node_are_reported() -> None:
     world = World(nodes="a cpu=4; b cpu=0.5").add(storage_class(), claim("static"))
     world.add(volume("v", "5Gi", "b", claimed_by="bound"), claim("bound", volume="v"))
     result = world.job("j", cpu=1, spec=claiming("bound", "static")).run(PLACE, PLUGINS)

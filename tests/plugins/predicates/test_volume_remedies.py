@@ -132,7 +132,7 @@ def sentence_of(*objects: Manifest, pods: int = 1, name: str = "data") -> str:
     return result.pending["default/j"].sentence
 
 
-def test_nodes_without_the_driver_are_not_told_to_attach_no_more() -> None:
+def test_nodes_without_the_driver_do_not_count_as_full() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=4").add(*disk("data"), *disk("other"), csi_node("n1", 1))
     world.job("old", cpu=1, running_on="n1", spec=claiming("other")).job("j", cpu=1, spec=claiming("data"))
     assert (

@@ -97,7 +97,9 @@ def test_the_largest_bucket_goes_first_and_tasks_out_of_buckets_last() -> None:
         ({"affinity": ";" * 10_000}, "names more than 128 roles"),
     ],
 )
-def test_a_bad_list_is_told_and_the_job_is_placed_without(lists: dict[str, Any], problem: str) -> None:
+def test_an_invalid_list_is_reported_and_the_job_is_placed_without(
+    lists: dict[str, Any], problem: str
+) -> None:
     world = world_of("ps-0=1 ps-1=1 worker-0=1", extra="binpack", **lists)
     result = world.step()
     assert len(result.binds) == 3
