@@ -101,7 +101,7 @@ def test_a_mistake_in_a_selector_is_reported_alone() -> None:
     world = World().add(node("n1"), node("n2"), gpus("n1", 1), gpu_class(), group("j", 1))
     text = sentence(world.add(*claiming("p", 1, 'device.attributes["d"].modell == "a"')))
     assert text.endswith(
-        'no such key: "modell"; fix the selector of the claim or of its class: kubectl get '
+        "no such key: modell; fix the selector of the claim or of its class: kubectl get "
         "resourceslices -o yaml shows the attributes of devices, and has() tests whether a device "
         "has one"
     )
