@@ -98,7 +98,7 @@ def test_ctrl_c_stops_it_and_its_processes(tmp_path: Path) -> None:
         (["--data", "/dev/null/x"], "cannot be made"),
         (
             ["--scheduler-sharding-mode", "harder"],
-            "--scheduler-sharding-mode: 'harder' is none of none, soft and hard",
+            "--scheduler-sharding-mode: 'harder' is not one of none, soft, hard",
         ),
         (["--controllers", "*,-sharding"], "'sharding' is no controller"),
         (["--feature-gates", "PriorityClass=perhaps"], "is neither true nor false"),

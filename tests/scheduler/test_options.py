@@ -85,5 +85,5 @@ def test_a_feature_gate_that_changes_nothing_is_noted() -> None:
 
 def test_shards_are_none_soft_or_hard() -> None:
     assert parse(["--scheduler-sharding-mode=soft"]).scheduler_sharding_mode == "soft"
-    with pytest.raises(BadFlag, match="none of none, soft and hard"):
+    with pytest.raises(BadFlag, match="not one of none, soft, hard"):
         parse(["--scheduler-sharding-mode=strict"])
