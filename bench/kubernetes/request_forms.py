@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bench.kubernetes import shapes
+from stromboli.api.go_scalars import micro_time, timestamp
 from stromboli.kube.request import JSON, JSON_PATCH, MERGE, Request
-from stromboli.kube.timestamps import micro_time, timestamp
 
 APPLY = "application/apply-patch+yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"

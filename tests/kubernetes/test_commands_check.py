@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from stromboli.api.go_scalars import micro_time
 from stromboli.cli.main import app
 from stromboli.daemon.certificates import new_authority
-from stromboli.kube.timestamps import micro_time
 from tests.kubernetes.commanding import CommandCluster
 from tests.kubernetes.controlplane import ControlPlane
 

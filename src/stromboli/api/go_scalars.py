@@ -1,7 +1,7 @@
 """Booleans, durations and times as Go reads and writes them in labels and annotations."""
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
@@ -21,6 +21,16 @@ def boolean(text: str) -> bool | None:
 def rfc3339(moment: datetime) -> str:
     """A time as Kubernetes writes it, to the second, in the zone it is in."""
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def timestamp(now: float) -> str:
+    """Seconds since 1970 as a `metav1.Time`, to the second."""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_time(now: float) -> str:
+    """Seconds since 1970 as a `metav1.MicroTime`, to the microsecond."""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 MAX_DURATION = 2.0**63 / 1e9

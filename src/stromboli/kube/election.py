@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.go_scalars import micro_time
 from stromboli.kube.api_resources import LEASES
 from stromboli.kube.request import Api, ApiError, NoResponse, Request
-from stromboli.kube.timestamps import micro_time
 
 log = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.device_messages import EXTENDED_RESOURCE_CLAIM
+from stromboli.api.go_scalars import timestamp
 from stromboli.api.types.devices import DeviceClaim, ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from stromboli.api.types.meta import Object, ObjectMeta, OwnerReference
 from stromboli.api.types.pod import ExtendedResourceClaimStatus, Pod, is_placed_elsewhere
@@ -27,7 +28,6 @@ from stromboli.kube.api_resources import Resource, discover
 from stromboli.kube.election import Election
 from stromboli.kube.reflector import Expired, WatchScope, list_pages
 from stromboli.kube.request import ApiError, NoResponse
-from stromboli.kube.timestamps import timestamp
 from stromboli.model.cluster import Cluster
 from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.ledgers import Grant

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.go_scalars import micro_time, timestamp
 from stromboli.api.schemas.volcano_definitions import volcano_definitions
 from stromboli.cli.check.check_result import CheckResult
 from stromboli.cli.check.installation_checks import check_installation
 from stromboli.cli.check.installation_facts import InstallationFacts
 from stromboli.daemon.certificates import new_authority
-from stromboli.kube.timestamps import micro_time, timestamp
 
 Manifest = dict[str, Any]
 TODAY = datetime(2026, 11, 17, 12, tzinfo=UTC)

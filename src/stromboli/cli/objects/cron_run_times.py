@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from stromboli.api.go_scalars import timestamp
 from stromboli.cli.cluster.cluster_kinds import Manifest
 from stromboli.cli.objects.common_columns import nested
 from stromboli.embedded.tables.age_text import duration_text, instant
@@ -66,4 +67,4 @@ class RunTimes:
 
 def now_text() -> str:
     """This moment as annotations have it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(time.time())

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from stromboli.api.go_scalars import timestamp
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import forbidden
@@ -15,7 +16,6 @@ from stromboli.embedded.rbac.escalation import escalation_error
 from stromboli.embedded.rbac.policy_rules import GROUP, Attributes, User
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change
-from stromboli.kube.timestamps import timestamp
 
 _RBAC_KINDS = {f"{kind}.{GROUP}": kind for kind in RBAC_RESOURCES}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.go_scalars import timestamp
 from stromboli.embedded.http.list_pages import Page, list_page
 from stromboli.embedded.http.query_parameters import Query
 from stromboli.embedded.kinds.kind import Kind
@@ -15,7 +16,6 @@ from stromboli.embedded.nodes.usage.cluster_usage import Usage, UsageSource
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Key, Record
 from stromboli.embedded.time_slices import TimeSlices
-from stromboli.kube.timestamps import timestamp
 
 _SELECTORS = ("labelSelector", "fieldSelector")
 

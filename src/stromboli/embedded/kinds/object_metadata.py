@@ -7,8 +7,8 @@ import time
 import uuid
 from typing import Any
 
+from stromboli.api.go_scalars import timestamp
 from stromboli.embedded.kinds.kind import Content, Kind
-from stromboli.kube.timestamps import timestamp
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58

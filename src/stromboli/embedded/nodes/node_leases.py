@@ -10,10 +10,10 @@ import random
 import time
 from collections.abc import Callable
 
+from stromboli.api.go_scalars import micro_time
 from stromboli.embedded.nodes.node_types import Content, NodeView
 from stromboli.embedded.nodes.timer_heap import TimerHeap
 from stromboli.embedded.nodes.write_queue import NODES, WriteQueue
-from stromboli.kube.timestamps import micro_time
 
 NAMESPACE = "kube-node-lease"
 INTERVAL = 300.0

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from stromboli.api import names
+from stromboli.api.go_scalars import timestamp
 from stromboli.api.types.pod import Toleration
 from stromboli.embedded.nodes import pod_status_patches
 from stromboli.embedded.nodes.node_annotations import UNREACHABLE
@@ -17,7 +18,6 @@ from stromboli.embedded.nodes.node_report import UNKNOWN, lost_conditions
 from stromboli.embedded.nodes.node_types import NodePod, NodeView
 from stromboli.embedded.nodes.timer_heap import TimerHeap
 from stromboli.embedded.nodes.write_queue import WriteQueue
-from stromboli.kube.timestamps import timestamp
 
 
 class NodeLifecycle:

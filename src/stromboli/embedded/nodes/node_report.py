@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.api import names
+from stromboli.api.go_scalars import timestamp
 from stromboli.embedded.nodes.node_groups import DEFAULT_SIZE, UNLESS_GIVEN, parse_group
 from stromboli.embedded.nodes.node_identity import kubelet_labels, node_info
 from stromboli.embedded.nodes.node_types import Content, NodeView
-from stromboli.kube.timestamps import timestamp
 
 KUBELET_PORT = 10250
 READY = (names.CONDITION_READY, "True", "KubeletReady", "kubelet is posting ready status")

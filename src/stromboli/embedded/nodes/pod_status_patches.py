@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from stromboli.api import names
+from stromboli.api.go_scalars import timestamp
 from stromboli.embedded.nodes.node_types import Content, NodePod
-from stromboli.kube.timestamps import timestamp
 
 READY_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 

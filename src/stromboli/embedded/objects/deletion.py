@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from stromboli.api.go_scalars import timestamp
 from stromboli.api.schemas.schema_problems import unsupported
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
@@ -19,7 +20,6 @@ from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.objects.object_verbs import Objects, is_removable
 from stromboli.embedded.store.records import Record
 from stromboli.embedded.time_slices import TimeSlices
-from stromboli.kube.timestamps import timestamp
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _POLICIES = ("Foreground", "Background", "Orphan")

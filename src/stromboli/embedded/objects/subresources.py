@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.go_scalars import timestamp
 from stromboli.api.schemas import schema_problems
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
@@ -16,7 +17,6 @@ from stromboli.embedded.kinds.status_errors import bad_request, conflict, invali
 from stromboli.embedded.objects.deletion import delete, read_options
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Record, read_field
-from stromboli.kube.timestamps import timestamp
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 

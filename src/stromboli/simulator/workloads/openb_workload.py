@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from stromboli.api import card_names, names
+from stromboli.api.go_scalars import timestamp
 from stromboli.api.name_rules import dns_label_errors, label_value_errors
 from stromboli.simulator.cluster_notation import Manifest
 from stromboli.simulator.count_sentences import counted
@@ -169,7 +169,7 @@ def _manifest(node: OpenbNode, name: str, second: int) -> Manifest:
         sizes[card_names.VGPU_NUMBER] = str(node.gpus * GPU)
         sizes[card_names.VGPU_MEMORY] = str(node.gpus * GPU)
         sizes[card_names.VGPU_CORES] = str(node.gpus * 100)
-    created = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    created = timestamp(second)
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from stromboli.api.durations import Duration
+from stromboli.api.go_scalars import timestamp
 from stromboli.embedded.nodes.node_devices import DEVICE_CLASSES, SLICES
 from stromboli.embedded.nodes.pod_addresses import PodAddresses
 from stromboli.embedded.nodes.pod_claims_check import DEVICE_CLAIMS
@@ -12,7 +13,6 @@ from stromboli.embedded.nodes.real.process_runtime import VOLUMES
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.embedded.nodes.simulated.simulated_nodes import SimulatedRuntime
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.timestamps import timestamp
 from tests.embedded.nodes.node_pods import pod
 from tests.embedded.nodes.node_services import NODES, running_nodes
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from stromboli.api.go_scalars import timestamp
 from stromboli.api.types.devices import (
     AllocatedConfiguration,
     AllocatedDevice,
@@ -16,7 +17,6 @@ from stromboli.api.types.devices import (
     OpaqueConfiguration,
 )
 from stromboli.kube.request import ApiError, Backoff, NoResponse, Request
-from stromboli.kube.timestamps import timestamp
 from stromboli.model.devices.claim_use import ClaimGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.api.go_scalars import timestamp
 from stromboli.kube.request import ApiError, Backoff, NoResponse, Request
-from stromboli.kube.timestamps import timestamp
 from stromboli.model.cards.pod_cards import CardGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing

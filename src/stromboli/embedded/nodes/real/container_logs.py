@@ -7,11 +7,12 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
+from stromboli.api.go_scalars import micro_time
 from stromboli.embedded.nodes.pod_logs import LogQuery
 
 LARGEST = 10 * 1024 * 1024
@@ -62,7 +63,7 @@ class LogFile:
         self._file.close()
 
     def _put(self, lines: list[bytes]) -> None:
-        stamp = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode()
+        stamp = f"{micro_time(self._clock())} ".encode()
         text = b"".join(stamp + line + b"\n" for line in lines)
         with suppress(OSError):  # a full disk loses output, but does not stop the container
             if self._size and self._size + len(text) > LARGEST:

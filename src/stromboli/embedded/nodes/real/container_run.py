@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from stromboli.api import names
+from stromboli.api.go_scalars import timestamp
 from stromboli.embedded.nodes.node_types import Content
 from stromboli.embedded.nodes.pod_status_patches import Termination
 from stromboli.embedded.nodes.real.container_process import ContainerProcess
@@ -18,7 +19,6 @@ from stromboli.embedded.nodes.real.probes.probe_handlers import HandlerError
 from stromboli.embedded.nodes.real.probes.probe_spec import ProbeType, container_probes
 from stromboli.embedded.nodes.real.probes.prober import Prober
 from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT
-from stromboli.kube.timestamps import timestamp
 
 log = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stromboli.api import names
+from stromboli.api.go_scalars import timestamp
 from stromboli.embedded.nodes import pod_status_patches
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_addresses import LOCAL
 from stromboli.embedded.nodes.pod_status_patches import pod_condition
 from stromboli.embedded.nodes.real.containers import Container
 from stromboli.embedded.nodes.real.restart_policy import is_sidecar
-from stromboli.kube.timestamps import timestamp
 
 READINESS_GATES_NOT_READY = "ReadinessGatesNotReady"
 

@@ -9,11 +9,11 @@ import math
 from dataclasses import dataclass, field
 
 from stromboli.api import names
+from stromboli.api.go_scalars import timestamp
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_status_patches import Termination, container_id
 from stromboli.embedded.nodes.simulated.command_plan import CommandPlan, container_plans
 from stromboli.embedded.nodes.simulated.container_times import finished_at, seconds_of
-from stromboli.kube.timestamps import timestamp
 
 FIRST_BACKOFF, MAX_BACKOFF = 10.0, 300.0
 """Seconds before the second restart of a container, and before a late one, as a kubelet's; the first is at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stromboli.api.go_scalars import timestamp
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_status_patches import (
     container_status,
@@ -11,7 +12,6 @@ from stromboli.embedded.nodes.pod_status_patches import (
     terminal_conditions,
 )
 from stromboli.embedded.nodes.simulated.pod_run import PodRun
-from stromboli.kube.timestamps import timestamp
 
 
 class PodRunStatus:

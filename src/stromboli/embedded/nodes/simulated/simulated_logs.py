@@ -7,13 +7,13 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from datetime import UTC, datetime
 
 from stromboli.api import names
+from stromboli.api.go_scalars import micro_time
 from stromboli.embedded.nodes.node_annotations import RUN_TIME
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.simulated.command_plan import CommandPlan, Output, Printed, container_plans
 from stromboli.embedded.nodes.simulated.container_times import finished_at, started_at
 from stromboli.embedded.nodes.simulated.pod_stages import says_how_it_ends
-from stromboli.kube.timestamps import micro_time
 
 POLL = 0.5
 """Seconds between two looks at a container whose log is followed."""

@@ -18,12 +18,12 @@ from msgspec import to_builtins
 
 from stromboli.api import names
 from stromboli.api.device_messages import EXTENDED_RESOURCE_CLAIM
+from stromboli.api.go_scalars import timestamp
 from stromboli.api.types.devices import AllocatedDevice, AllocationResult, ConsumerReference, ResourceClaim
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, ReleaseClaim
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.request import ApiError, GuardedClient, Request, is_gone
-from stromboli.kube.timestamps import timestamp
 from stromboli.model.devices.binding_conditions import BINDING_TIMEOUT, true_conditions
 from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.scheduler.writes import decision_requests

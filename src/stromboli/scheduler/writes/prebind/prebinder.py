@@ -13,12 +13,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 
 from stromboli.api import names
+from stromboli.api.go_scalars import timestamp
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, Event
 from stromboli.kube.keyed_queue import PARKED, KeyedQueue
 from stromboli.kube.request import ApiError, GuardedClient
-from stromboli.kube.timestamps import timestamp
 from stromboli.model.cards.pod_cards import LOCK_SECONDS, CardGrant, lock_counts
 from stromboli.model.devices.claim_use import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.ledgers import Grant
