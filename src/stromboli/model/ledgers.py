@@ -64,6 +64,11 @@ class Ledger:
     kinds: tuple[type[Object], ...] = ()
     """The kinds of objects that it reads, besides pods and nodes."""
 
+    @property
+    def generation(self) -> int | None:
+        """The generation of the last change of what is counted, if jobs that lack it may be parked until then."""
+        return None
+
     def concerns(self, spec: PodSpec) -> bool:
         """Whether pods of this spec may hold any of what is counted; those of others cost nothing."""
         raise NotImplementedError

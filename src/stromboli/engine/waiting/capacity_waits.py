@@ -161,15 +161,15 @@ class CapacityWaits(Waits):
         A cycle with one change walks these, and not the whole backlog. None: not listed.
         """
         self.bound = WaitingSlots()
-        self._cpus = -1
-        """The generation of the last change of the CPUs of nodes that was seen."""
+        self._ledgers_changed = -1
+        """The generation of the last change of ledgers that was seen."""
 
     def copy(self) -> CapacityWaits:
         waits = CapacityWaits()
         waits._groups = {key: replace(group, jobs=dict(group.jobs)) for key, group in self._groups.items()}
         waits._of_job = dict(self._of_job)
         waits._others = dict(self._others) if self._others is not None else None
-        waits._cpus = self._cpus
+        waits._ledgers_changed = self._ledgers_changed
         return waits
 
     def __contains__(self, job: Job) -> bool:
@@ -192,22 +192,22 @@ class CapacityWaits(Waits):
 
     def unpark_changed(self, cluster: Cluster) -> bool:
         """Unpark jobs that changed since the last session, and all jobs if a node changed; whether it did."""
-        anew = cluster.dirty.everything or cluster.dirty.nodes
+        anew, ledgers_changed = cluster.dirty.everything or cluster.dirty.nodes, _ledgers_changed(cluster)
         if anew:
             self._groups.clear()
             self._of_job.clear()
         else:
             self.unpark(cluster.touched)
-            self._unpark_for_cpus(cluster)
-        self._cpus = cluster.cpus.changes.generation
+            if ledgers_changed != self._ledgers_changed:
+                self._unpark_concerned(cluster)
+        self._ledgers_changed = ledgers_changed
         return anew
 
-    def _unpark_for_cpus(self, cluster: Cluster) -> None:
-        """Unpark jobs that may get exclusive CPUs if any changed: another reason may keep them out now."""
-        if cluster.cpus.changes.generation != self._cpus:
-            for group in list(self._groups.values()):
-                if cluster.ledgers_of(group.task.shape):
-                    self.unpark(list(group.jobs))
+    def _unpark_concerned(self, cluster: Cluster) -> None:
+        """Unpark jobs that may get grants of ledgers: another reason may keep them out now."""
+        for group in list(self._groups.values()):
+            if cluster.ledgers_of(group.task.shape):
+                self.unpark(list(group.jobs))
 
     def _list_others(self, cluster: Cluster, anew: bool) -> None:
         backlog, unsettled, waiting = cluster.backlog, cluster.unsettled, self._of_job
@@ -284,7 +284,7 @@ class CapacityWaits(Waits):
         earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved if job in self._of_job}
         self.unpark(moved)
         for job in self._not_waiting(session, session.cluster.backlog):
-            if needs_capacity_alone(session, job, or_cpus=True):
+            if needs_capacity_alone(session, job, or_grants=True):
                 # a plugin that fails here is reported when the job is tried
                 with SuppressedErrors(session.confined):
                     self._note(session, job, earlier.get(job))
@@ -329,21 +329,26 @@ def recall_attempt(session: Session, job: Job, attempt: LastAttempt | None) -> N
         session.attempts.without_domain[job] = attempt.without_domain
 
 
-def needs_capacity_alone(session: Session, job: Job, or_cpus: bool = False) -> bool:
+def needs_capacity_alone(session: Session, job: Job, or_grants: bool = False) -> bool:
     """Whether a job has one kind of task and nothing but capacity could help it, in one go.
 
-    With `or_cpus`, its tasks may get exclusive CPUs where nodes have a Numatopology.
+    With `or_grants`, its tasks may get grants of ledgers whose changes unpark it, such as exclusive CPUs.
     """
     if job.waits_for_queue or job in session.objections or session.requirements.unmet(job):
         return False
     if job.policies or job.reserved or job.counts[Status.PIPELINED] or job.pending_best_effort:
         return False
-    first, cpus = _first_pending(job), session.cluster.cpus
-    if any(ledger is not cpus or not or_cpus for ledger in session.cluster.ledgers_of(first.shape)):
+    first = _first_pending(job)
+    if any(ledger.generation is None or not or_grants for ledger in session.cluster.ledgers_of(first.shape)):
         return False
     return all(
         task.shape is first.shape and _waits_for_amounts(task) for task in job.by_status[Status.PENDING]
     )
+
+
+def _ledgers_changed(cluster: Cluster) -> int:
+    """The generation of the last change of ledgers that jobs are parked for."""
+    return max(ledger.generation or 0 for ledger in cluster.ledgers)
 
 
 def _waits_for_amounts(task: Task) -> bool:

@@ -175,6 +175,10 @@ class CpuLedger(Ledger):
             return False
         return any(whole_cpus(container) for container in spec.containers)
 
+    @property
+    def generation(self) -> int:
+        return self.changes.generation
+
     def counts_at(self, node: Node) -> bool:
         return node.name in self.nodes
 
