@@ -52,7 +52,9 @@ def reclaim(session: Session) -> None:
         return may_reclaim_from(session, task, job, arguments)
 
     def may_take_from_queue(task: Task, queue: Queue | None) -> bool | None:
-        if task.job is not None and queue is not task.job.queue and queue in spared.get(task.job, ()):
+        if task.job is not None and queue is task.job.queue:
+            return None if arguments.same_queue else False
+        if task.job is not None and queue in spared.get(task.job, ()):
             return False
         return may_reclaim_from_queue(session, task, queue)
 

@@ -140,7 +140,7 @@ def test_a_queue_that_starves_costs_what_changed_since_another_one_did() -> None
         )
     session = world.session(Anybody)
     candidates = VictimCandidates(
-        "preemptable", (Status.RUNNING,), lambda task, job: job.queue is not task.job.queue, accepts
+        "preemptable", (Status.RUNNING,), lambda task, job: job.queue is not task.job.queue, accepts=accepts
     )
     search = VictimSelection(session, candidates, EvictionOptions())
     for number in range(8):

@@ -102,3 +102,21 @@ def steps_beside_running_pods(pods: int) -> int:
 def test_a_pod_that_comes_lists_no_running_pods_if_none_may_be_evicted() -> None:
     few, many = (steps_beside_running_pods(pods) for pods in (2, 10))
     assert many < few + 40
+
+
+def steps_beside_jobs_of_the_same_queue(jobs: int) -> int:
+    """The steps of a cycle in which a pod comes that fits, while a job waits whose queue has all running jobs."""
+    plugins = "priority gang conformance | drf predicates proportion nodeorder"
+    world = World(f"n1 cpu={jobs + 1}", policy=policy("allocate, reclaim, backfill", plugins))
+    for number in range(jobs):
+        world.job(f"runs{number}", cpu=1, running_on="n1")
+    world.job("waits", pods=2, cpu=4)
+    for number in range(3):
+        world.step()
+        world.add(group(f"new{number}", 1, phase="Inqueue"), pod(f"new{number}-0", f"new{number}", cpu="10m"))
+    engine, cluster = world.engine, world.cluster
+    return executed_steps(lambda: engine.cycle(cluster, world.rehearsal.now()))
+
+
+def test_a_pod_that_comes_lists_no_running_jobs_if_no_queue_but_its_own_has_any() -> None:
+    assert steps_beside_jobs_of_the_same_queue(60) == steps_beside_jobs_of_the_same_queue(10)

@@ -60,7 +60,7 @@ class VictimCandidates:
 
     def has_any(self, job: Job) -> bool:
         """Whether any task of a job could be a candidate by its status."""
-        return any(job.counts[status] for status in self.statuses)
+        return any(map(job.counts.__getitem__, self.statuses))
 
     def on_node(self, task: Task, node: Node) -> list[Task]:
         """The candidates on a node."""
@@ -123,6 +123,8 @@ class VictimIndex:
         self._candidates = candidates
         self._scope = scope
         self._whole_queues = whole_queues
+        self._queues = dict.fromkeys(session.cluster.queues.values() if whole_queues else ())
+        """With `whole_queues`, the queues whose jobs are not listed yet, as no task could take from them."""
         self._touched = TouchedJobs(session.cluster.feed, from_now=True)
         self._task: Task | None = None
         self._read_of: dict[Queue, object] = {}
@@ -154,9 +156,8 @@ class VictimIndex:
         before, allowed = [], []
         for job in jobs:
             self._unlisted.pop(job, None)
-            known = self.by_job.pop(job, None)
-            if known is not None:
-                before.append(known)
+            if job in self.by_job:
+                before.append(self.by_job.pop(job))
                 self._of_queue(job).pop(job)
             if not self._candidates.may_have(task, job):
                 continue
@@ -194,15 +195,24 @@ class VictimIndex:
 
     def _changed(self, task: Task, bound: Bound) -> Iterable[Job]:
         jobs, last = self._touched.take(), self._task
-        if last is None:
+        if last is None and not self._whole_queues:
             return (job for job in jobs_within(self._session, self._scope) if job.ready_count)
-        if last.job is not task.job:
+        if last is not None and last.job is not task.job:
             jobs |= dict.fromkeys(job for job in (last.job, task.job) if job is not None)
         if self._whole_queues:
             for queue in dict.fromkeys(job.queue for job in jobs if job.queue is not None):
-                if self._reads_anew(queue, bound):
+                if queue not in self._queues and self._reads_anew(queue, bound):
                     jobs |= dict.fromkeys(queue.jobs)
+            jobs |= self._jobs_of_new_queues(task)
         return [job for job in jobs if self._scope is None or self._scope in (job, job.queue)]
+
+    def _jobs_of_new_queues(self, task: Task) -> dict[Job, None]:
+        """The jobs of queues from which this task may take, and no task before it could."""
+        may_take_from_queue = self._candidates.may_take_from_queue
+        new = [queue for queue in self._queues if may_take_from_queue(task, queue) is not False]
+        for queue in new:
+            del self._queues[queue]
+        return {job: None for queue in new for job in queue.jobs if job.ready_count}
 
     def _reads_anew(self, queue: Queue, bound: Bound) -> bool:
         """Whether answers of plugins about all jobs of a queue may have changed; they are asked again if so."""
