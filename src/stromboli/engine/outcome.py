@@ -6,7 +6,6 @@ A status or condition that an object has already is not written again. (spec 01 
 
 from __future__ import annotations
 
-from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,11 +29,8 @@ from stromboli.model.status import SCHEDULED_CLASS, Status
 from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stromboli.engine.explanation.diagnosis import Diagnosis, Gate
     from stromboli.engine.explanation.wait_gates import Diagnoses
-    from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.task import Task
@@ -407,6 +403,7 @@ class JobMessages:
         self._diagnoses = diagnoses
         self._job = job
         self._group: str | None = None
+        self._verdicts = diagnoses.verdicts(job) if self.cause else {}
         self._waiting: dict[int, WaitCondition] = {}
         self._promises: dict[str, str] = {}
 
@@ -417,10 +414,6 @@ class JobMessages:
             invalid = self.cause is not None and self.cause.gate == "validity"
             self._group = self._message(self.cause, gang_message(self._job, invalid))
         return self._group
-
-    @cached_property
-    def _verdicts(self) -> Mapping[Task, Verdict]:
-        return self._diagnoses.verdicts(self._job)
 
     def waiting(self, task: Task) -> WaitCondition:
         """The condition of a task without capacity; tasks with the same verdict share it."""

@@ -248,10 +248,9 @@ class CapacityWaits(Waits):
 
     def _not_waiting(self, session: Session, jobs: dict[Job, None]) -> list[Job]:
         """Those of the backlog, or of the unsettled jobs, that are not parked."""
-        if not jobs:
-            return []
-        changed, moved = session.changed.jobs, session.cluster.dirty.jobs
-        known = jobs if self._others is None else {**self._others, **changed, **moved}
+        known = jobs
+        if self._others is not None and len(self._others) < len(jobs):
+            known = {**self._others, **session.changed.jobs, **session.cluster.dirty.jobs}
         return [job for job in known if job in jobs and job not in self._of_job]
 
     def _is_hopeless(self, session: Session, group: WaitGroup, may_help: Callable[[WaitGroup], bool]) -> bool:
