@@ -341,7 +341,7 @@ class OrderedTurns(Turns):
             return False
         columns, session = self._parked.columns, self._session
         slot = columns.slots.get(job)
-        if slot is None:
+        if slot is None or job in self._left:  # with another turn it needs less than when it was parked
             return True
         task, needed, queue = columns.tasks[slot], columns.needed(slot), job.queue
         if not self._fits()[slot] or task is None or queue is None:
