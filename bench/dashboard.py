@@ -25,11 +25,12 @@ from msgspec import Struct
 
 from bench.run import table
 from stromboli.api import names
+from stromboli.api.patches import MERGE
 from stromboli.cli.cluster.cluster_kinds import HYPER_NODES, NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import find_access
-from stromboli.kube.request import MERGE, Request
+from stromboli.kube.request import Request
 from tests.chromium import CHROMIUM, Browser, browser
 from tests.kubernetes.embedded import EmbeddedPlane
 

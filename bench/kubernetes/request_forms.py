@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from bench.kubernetes import shapes
 from stromboli.api.go_scalars import micro_time, timestamp
-from stromboli.kube.request import JSON, JSON_PATCH, MERGE, Request
+from stromboli.api.patches import JSON_PATCH, MERGE
+from stromboli.kube.request import JSON, Request
 
 APPLY = "application/apply-patch+yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stromboli.admission.json_patch_diff import difference
 from stromboli.admission.rules.admission_table import CREATE, DELETE, REVIEWS, UPDATE, validate, with_defaults
 from stromboli.admission.rules.field import MAX_PROBLEMS
+from stromboli.api.patches import json_patch_between
 from tests.admission.reviewing import cluster, job, queue, submitted, task
 from tests.admission.rules.test_queue_rules import made
 from tests.admission.test_small_kinds import configured, cron, flow, group, hyper_node, pod
@@ -120,7 +120,7 @@ def applied(content: Any, operations: list[dict[str, Any]]) -> Any:
 @example(before=[False, {"a": 1}], after=[0, {"a": True}])
 @given(before=JSON, after=JSON)
 def test_the_difference_turns_one_into_the_other(before: Any, after: Any) -> None:
-    turned = applied(before, difference(before, after))
+    turned = applied(before, json_patch_between(before, after))
     assert json.dumps(turned, sort_keys=True) == json.dumps(after, sort_keys=True)
 
 

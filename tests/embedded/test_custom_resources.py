@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from stromboli.embedded.patching.patch_request import APPLY
+from stromboli.api.patches import APPLY
 from stromboli.embedded.store.records import Key
 from tests.embedded.api_requests import MERGE, ApiCaller, running
 from tests.embedded.kube_controllers.test_controller_loop import eventually

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.patches import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from stromboli.api.schemas import builtin_schemas
 from stromboli.api.schemas.kind_semantics import set_defaults
 from stromboli.api.schemas.normalization import normalize
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.field_sets import paths
 from stromboli.embedded.patching.managed_fields import FieldManager
-from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC, patched
+from stromboli.embedded.patching.patch_request import patched
 from stromboli.embedded.patching.server_side_apply import STATUS, apply, track_update
 from tests.kubernetes.controlplane import ControlPlane
 
@@ -110,7 +111,7 @@ CASES: dict[str, list[Step]] = {
         ("y", MERGE, {"metadata": {"labels": {"l": None, "n": "o"}}, "spec": {"replicas": 3}}),
         (
             "z",
-            JSON,
+            JSON_PATCH,
             [
                 {"op": "remove", "path": "/metadata/labels/n"},
                 {"op": "add", "path": "/spec/paused", "value": True},
@@ -187,7 +188,7 @@ CASES: dict[str, list[Step]] = {
     ],
     "a test that fails": [
         ("x", "create", deployment(A)),
-        ("y", JSON, [{"op": "test", "path": "/spec/replicas", "value": 7}]),
+        ("y", JSON_PATCH, [{"op": "test", "path": "/spec/replicas", "value": 7}]),
     ],
 }
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.patches import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from stromboli.embedded.patching.field_sets import paths
-from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.embedded import EmbeddedPlane
 from tests.kubernetes.random_patches import (
@@ -172,7 +172,7 @@ def compare(servers: Servers, path: str, first: Json, random: Random, next_patch
 
 def patch_document(random: Random, name: str, live: Json) -> tuple[str, Json]:
     if random.random() < 0.6:
-        return JSON, json_patch(random, live.get("spec"), "/spec")
+        return JSON_PATCH, json_patch(random, live.get("spec"), "/spec")
     return MERGE, {"spec": merge_patch(random, live.get("spec"))}
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from stromboli.admission.json_patch_diff import difference
 from stromboli.admission.rules.admission_table import Review, validate, with_defaults
 from stromboli.admission.rules.rule_context import Context
+from stromboli.api.patches import json_patch_between
 from stromboli.daemon.request_connection import prove
 
 MAX_BODY = 3 * 1024 * 1024
@@ -80,7 +80,7 @@ async def respond(review: Review, request: AdmissionRequest, context_for: Contex
     try:
         if review.default is not None and isinstance(request.object, dict):
             completed = with_defaults(review, request.object, context, request.old_object)
-            return _allowed(request, difference(request.object, completed))
+            return _allowed(request, json_patch_between(request.object, completed))
         content = request.old_object if request.operation == "DELETE" else request.object
         report = validate(review, content, request.old_object, request.operation, context)
     except RecursionError:

@@ -7,10 +7,11 @@ import logging
 
 import msgspec
 
+from stromboli.api.patches import JSON_PATCH
 from stromboli.api.types.meta import Object, Value
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import JSON_PATCH, ApiError
+from stromboli.kube.request import ApiError
 
 log = logging.getLogger(__name__)
 

@@ -15,20 +15,11 @@ import msgspec
 
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
+from stromboli.api.patches import MERGE
 from stromboli.api.types.meta import Object
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import (
-    MERGE,
-    Api,
-    ApiError,
-    Backoff,
-    GuardedClient,
-    NoResponse,
-    Request,
-    Sleep,
-    is_gone,
-)
+from stromboli.kube.request import Api, ApiError, Backoff, GuardedClient, NoResponse, Request, Sleep, is_gone
 
 Kind = TypeVar("Kind", bound=Object)
 

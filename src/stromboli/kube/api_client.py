@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from stromboli import __version__
+from stromboli.api.patches import MERGE
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.credentials import BadConfig, Certificate, Header, Identity, NoCredentials
@@ -23,17 +24,7 @@ from stromboli.kube.http_connection import (
     ResponseTooLarge,
     SharedTimeouts,
 )
-from stromboli.kube.request import (
-    JSON,
-    MERGE,
-    ApiError,
-    Backoff,
-    NoResponse,
-    RateLimiter,
-    Request,
-    Sleep,
-    api_error,
-)
+from stromboli.kube.request import JSON, ApiError, Backoff, NoResponse, RateLimiter, Request, Sleep, api_error
 
 if TYPE_CHECKING:
     from stromboli.kube.aiohttp_requests import ProxiedConnections

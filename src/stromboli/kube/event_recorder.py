@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stromboli.api.go_scalars import timestamp
+from stromboli.api.patches import MERGE
 from stromboli.kube.api_resources import EVENTS, LEASES, RESOURCES
 from stromboli.kube.bounded_cache import BoundedCache
-from stromboli.kube.request import MERGE, ApiError, Request
+from stromboli.kube.request import ApiError, Request
 
 BURST = 25
 REFILL = 300.0

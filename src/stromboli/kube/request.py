@@ -12,9 +12,6 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 JSON = "application/json"
-MERGE = "application/merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
-STRATEGIC = "application/strategic-merge-patch+json"
 GUARDED_TIMEOUT = 10.0
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]

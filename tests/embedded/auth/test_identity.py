@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.api.patches import APPLY
 from stromboli.embedded.auth.identity import Tokens
-from stromboli.embedded.patching.patch_request import APPLY
 from tests.embedded.api_requests import PODS, ApiCaller, running
 
 KEY, ADMIN = b"the key that signs tokens", "the-administrators-token"
@@ -164,6 +164,19 @@ def test_apply_creates_only_the_object_of_the_url(
             assert (status, message in answer.get("message", "")) == (code, True), answer
             names = [item["metadata"]["name"] for item in (await api.get(maps))["items"]]
             assert [name for name in names if "other" in name] == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("metadata", [{"name": "mine"}, {"name": "other"}, {"generateName": "other-"}])
+def test_a_role_for_certain_names_does_not_allow_to_create(metadata: dict[str, str], tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            token = await _account(api, ["create"], names=["mine"])
+            maps = "/api/v1/namespaces/default/configmaps"
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+            status, answer = await api.request("POST", maps, body, token=token)
+            assert (status, answer["reason"]) == (403, "Forbidden")
 
     asyncio.run(scenario())
 

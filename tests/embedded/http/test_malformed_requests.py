@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stromboli.api.patches import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from stromboli.daemon import request_log
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
@@ -22,7 +23,6 @@ from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.kinds.builtin_kinds import BUILT_IN
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.objects import deletion
-from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC
 from tests.embedded.api_requests import running
 from tests.embedded.valid_objects import VALID_OBJECTS
 from tests.number_of_examples import scaled
@@ -116,7 +116,7 @@ def spoilt(draw: st.DrawFn) -> tuple[Kind, Any]:
 @st.composite
 def a_step(draw: st.DrawFn) -> Step:
     kind, content = draw(st.tuples(KINDS, OBJECTS) | spoilt() | spoilt())
-    return kind, content, draw(VALUES), draw(st.sampled_from([JSON, MERGE, STRATEGIC, APPLY]))
+    return kind, content, draw(VALUES), draw(st.sampled_from([JSON_PATCH, MERGE, STRATEGIC, APPLY]))
 
 
 @settings(

@@ -2,9 +2,9 @@
 
 import pytest
 
+from stromboli.api.patches import APPLY
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.http.request_bodies import decode_body
-from stromboli.embedded.patching.patch_request import APPLY
 
 
 def test_keys_of_yaml_that_are_numbers_become_texts_as_in_json() -> None:

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from stromboli.api.patches import merge_patch_between
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.document_bounds import MAX_DEPTH
-from stromboli.embedded.patching.merge_patch import merge_patch
+from stromboli.embedded.patching.patch_request import merge_patch
 from tests.embedded.patching.workload import documents
 
 
@@ -40,19 +41,6 @@ def test_merging_again_changes_nothing_and_the_document_stays_as_it_was(document
     assert repr(document) == before
 
 
-def diff(old: Any, new: Any) -> Any:
-    """The merge patch from one document to another, for documents without null."""
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return new
-    patch: dict[str, Any] = {key: None for key in old if key not in new}
-    for key, value in new.items():
-        if key not in old:
-            patch[key] = value
-        elif old[key] != value or type(old[key]) is not type(value):
-            patch[key] = diff(old[key], value)
-    return patch
-
-
 def without_null(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_null(child) for key, child in value.items() if child is not None}
@@ -62,7 +50,7 @@ def without_null(value: Any) -> Any:
 @given(documents, documents)
 def test_the_difference_leads_to_the_target(old: Any, new: Any) -> None:
     old, new = without_null({"it": old}), without_null({"it": new})
-    assert merge_patch(old, diff(old, new)) == new
+    assert merge_patch(old, merge_patch_between(old, new)) == new
 
 
 def test_a_patch_that_is_no_object_or_too_deep_is_refused() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from stromboli.api.patches import JSON_PATCH, MERGE, STRATEGIC
 from stromboli.embedded.api_status import StatusError
-from stromboli.embedded.patching.patch_request import JSON, MERGE, STRATEGIC, check_media, patched
+from stromboli.embedded.patching.patch_request import check_media, patched
 from tests.embedded.patching.workload import WORKLOAD, container, workload
 
 
@@ -12,7 +13,7 @@ def test_each_type_has_its_way_with_lists() -> None:
     patch = {"spec": {"containers": [container("b")]}}
     assert len(patched(content, patch, MERGE, WORKLOAD)["spec"]["containers"]) == 1
     assert len(patched(content, patch, STRATEGIC, WORKLOAD)["spec"]["containers"]) == 2
-    assert patched(content, [{"op": "remove", "path": "/spec"}], JSON, WORKLOAD) == workload()
+    assert patched(content, [{"op": "remove", "path": "/spec"}], JSON_PATCH, WORKLOAD) == workload()
 
 
 def test_objects_of_crds_take_no_strategic_merge_patch() -> None:
@@ -26,4 +27,4 @@ def test_objects_of_crds_take_no_strategic_merge_patch() -> None:
 
 def test_an_object_stays_an_object() -> None:
     with pytest.raises(StatusError, match="is not an object"):
-        patched(workload(), [{"op": "replace", "path": "", "value": 7}], JSON, WORKLOAD)
+        patched(workload(), [{"op": "replace", "path": "", "value": 7}], JSON_PATCH, WORKLOAD)

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from stromboli.api.patches import MERGE
 from stromboli.cli.cluster.cluster_errors import ClusterError
 from stromboli.cli.cluster.cluster_kinds import Manifest, full_name
 from stromboli.embedded.running_clusters import RunningCluster
 from stromboli.kube.api_client import Client, TooLarge, with_query
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import JSON, MERGE, ApiError, NoResponse, Request
+from stromboli.kube.request import JSON, ApiError, NoResponse, Request
 from stromboli.kube.watch_decoding import LineSplitter
 
 PAGE_SIZE = 500

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stromboli.api.patches import JSON_PATCH
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.cluster_errors import FORBIDDEN, ClusterError, shown
 from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, full_name, name_of, namespace_of
 from stromboli.cli.job.job_columns import spec_of, tasks_of, whole_number
-from stromboli.kube.request import JSON_PATCH, ApiError
+from stromboli.kube.request import ApiError
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from stromboli.api import names
-from stromboli.api.manifests.merge_patches import merged
 from stromboli.api.name_rules import dns_subdomain_errors
+from stromboli.api.patches import merged
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.change_options import (
     DRY_RUN,

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from stromboli.api.go_scalars import rfc3339
+from stromboli.api.patches import merge_patch_between
 from stromboli.api.types.cronjob import CronJob, CronJobStatus
 from stromboli.api.types.meta import Time
 from stromboli.api.types.volcano_job import Job
@@ -17,7 +18,6 @@ from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller, SyncError
 from stromboli.controllers.cronjob.reconcile import reconcile, started
 from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
-from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.owner_references import controller_keys, controller_uid, owned_by, owner_key
 from stromboli.kube.request import ApiError, NoResponse
 
@@ -119,7 +119,7 @@ class CronJobController(Controller[str]):
 
     async def _write_status(self, cron: CronJob, status: CronJobStatus) -> None:
         """Patch what differs."""
-        patch = merge_patch(_status_manifest(cron.status), _status_manifest(status))
+        patch = merge_patch_between(_status_manifest(cron.status), _status_manifest(status))
         if patch:
             self.crons.mutated(await self.context.writer.patch(cron, {"status": patch}, "status"))
 

@@ -14,6 +14,7 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
+from stromboli.api.patches import STRATEGIC, merge_patch_between
 from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.storage import PersistentVolumeClaim
@@ -38,12 +39,11 @@ from stromboli.controllers.job.observed_state import (
     Write,
 )
 from stromboli.controllers.job.owned_objects import NameTaken, attach, detach, refuse_foreign
-from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.owner_references import controller_uid
 from stromboli.controllers.pod_group_queues import QueueNotOpen, admitted_queue
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
-from stromboli.kube.request import STRATEGIC, ApiError, LeaseLost, NoResponse
+from stromboli.kube.request import ApiError, LeaseLost, NoResponse
 
 Kind = TypeVar("Kind", bound=Object)
 PodWrite = CreatePod | DeletePod | LiftGate
@@ -178,7 +178,7 @@ class Executor:
 
     async def _set_status(self, job: Job, status: JobStatus) -> Job:
         before = msgspec.to_builtins(job.status)
-        changes = merge_patch(before, msgspec.to_builtins(status))
+        changes = merge_patch_between(before, msgspec.to_builtins(status))
         try:
             written = self._store_job(await self._writer.patch(job, {"status": changes}, "status"))
         except ApiError as error:

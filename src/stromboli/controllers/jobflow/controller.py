@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from stromboli.api.object_bounds import MAX_STEPS
+from stromboli.api.patches import merge_patch_between
 from stromboli.api.types.jobflow import JobFlow, JobFlowStatus, JobTemplate
 from stromboli.api.types.volcano_job import Job, Manifest
 from stromboli.controllers import selection
@@ -21,7 +22,6 @@ from stromboli.controllers.jobflow.reconcile import (
     reconcile,
     waiting_for_probes,
 )
-from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.owner_references import controller_keys, controller_uid, owned_by, owner_key
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.request import ApiError
@@ -129,7 +129,7 @@ class JobFlowController(Controller[str]):
 
     async def _write_status(self, flow: JobFlow, status: JobFlowStatus) -> None:
         """Patch what differs, and count a flow that has succeeded or failed."""
-        patch = merge_patch(_status_manifest(flow.status), _status_manifest(status))
+        patch = merge_patch_between(_status_manifest(flow.status), _status_manifest(status))
         if not patch:
             return
         self.flows.mutated(await self.context.writer.patch(flow, {"status": patch}, "status"))

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from stromboli.api.patches import STRATEGIC
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import Object
 from stromboli.controllers.api_writer import BACKGROUND, decode_response
@@ -15,7 +16,6 @@ from stromboli.controllers.pending_writes import PendingWrites
 from stromboli.controllers.workloads.adoption import adoption_patch, claims, release_patch
 from stromboli.controllers.workloads.workload_controller import WorkloadController
 from stromboli.controllers.workloads.workload_kinds import SelectingWorkload
-from stromboli.kube.request import STRATEGIC
 
 Kind = TypeVar("Kind", bound=Object)
 _NO_LABEL = ("", "")

@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from stromboli.api.errors import BadObject
+from stromboli.api.patches import merge_patch_between
 from stromboli.api.types.meta import Object, Record
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller, SyncError
-from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.controllers.workloads.workload import Workload
 
@@ -95,7 +95,7 @@ class WorkloadController(Controller[str], Generic[Owner]):
     async def write_status(self, owner: Owner, status: Record) -> None:
         """Patch what differs from the owner's status."""
         before, after = _manifest(owner.status), _manifest(status)
-        patch = merge_patch(before, after)
+        patch = merge_patch_between(before, after)
         if patch:
             patch |= {count: after.get(count, 0) for count in self.status_counts}
             await self.patch_status(owner, {"status": patch})

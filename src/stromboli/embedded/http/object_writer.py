@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 from aiohttp import web
 
+from stromboli.api.patches import APPLY
 from stromboli.api.schemas.schema_problems import unsupported
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
@@ -19,7 +20,6 @@ from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.status_errors import bad_request, conflict, invalid_options
 from stromboli.embedded.objects import deletion, subresources
 from stromboli.embedded.objects.object_verbs import Objects, WriteResult
-from stromboli.embedded.patching.patch_request import APPLY
 from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.records import Key, Record
 from stromboli.embedded.time_slices import TimeSlices

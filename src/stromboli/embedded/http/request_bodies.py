@@ -12,6 +12,7 @@ from aiohttp import HttpVersion11, web
 
 from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.yaml_reader import documents
+from stromboli.api.patches import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.field_managers import field_manager
@@ -19,13 +20,13 @@ from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.patched_objects import check_patched
 from stromboli.embedded.kinds.status_errors import bad_request
 from stromboli.embedded.patching.document_bounds import check_document, check_json
-from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC, check_media, patched
+from stromboli.embedded.patching.patch_request import check_media, patched
 from stromboli.embedded.patching.server_side_apply import apply
 from stromboli.embedded.protobuf import protobuf_reader
 
 Change = Callable[[Content], Content]
 _YAML = ("application/yaml", APPLY)
-_JSON = ("", "application/json", MERGE, STRATEGIC, JSON)
+_JSON = ("", "application/json", MERGE, STRATEGIC, JSON_PATCH)
 _ENCODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 LARGEST_YAML = 16 * 1024

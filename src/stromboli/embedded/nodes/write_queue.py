@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from stromboli.api.patches import MERGE, STRATEGIC
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_types import Content, NodePod
@@ -16,7 +17,7 @@ from stromboli.embedded.nodes.pod_status_patches import patch
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
 from stromboli.kube.keyed_queue import KeyedQueue
-from stromboli.kube.request import MERGE, STRATEGIC, Api, ApiError, Backoff, NoResponse, Request, is_transient
+from stromboli.kube.request import Api, ApiError, Backoff, NoResponse, Request, is_transient
 
 log = logging.getLogger(__name__)
 

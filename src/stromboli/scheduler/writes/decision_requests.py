@@ -12,6 +12,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.go_scalars import timestamp
+from stromboli.api.patches import MERGE, STRATEGIC
 from stromboli.api.types.meta import Condition
 from stromboli.api.types.native_group import NativePodGroup, condition_type
 from stromboli.api.types.node_shard import NodeShard
@@ -31,7 +32,7 @@ from stromboli.engine.decisions import (
 )
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.bounded_cache import BoundedCache
-from stromboli.kube.request import MERGE, STRATEGIC, ApiError, GuardedClient, Request
+from stromboli.kube.request import ApiError, GuardedClient, Request
 from stromboli.scheduler.writes.write_orders import WriteOrder
 
 COUNTS = ("running", "succeeded", "failed")

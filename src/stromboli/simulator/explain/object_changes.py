@@ -12,7 +12,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.decoding import decode
 from stromboli.api.errors import BadObject
-from stromboli.api.manifests.merge_patches import merged
+from stromboli.api.patches import merged
 from stromboli.api.resources.resource_lists import amounts, resource_list
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.pod import Pod, PodSpec

@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.patches import JSON_PATCH
 from stromboli.embedded.patching.json_patch import json_patch
-from stromboli.embedded.patching.merge_patch import merge_patch
-from stromboli.kube.request import JSON_PATCH, ApiError, Request
+from stromboli.embedded.patching.patch_request import merge_patch
+from stromboli.kube.request import ApiError, Request
 
 Json = dict[str, Any]
 Fault = Callable[[Request], Exception | None]

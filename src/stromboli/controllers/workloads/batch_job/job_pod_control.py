@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from stromboli.api.patches import STRATEGIC
 from stromboli.controllers.workloads.adoption import adoption_patch, release_patch
 from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob
 from stromboli.controllers.workloads.batch_job.pod_ends import (
@@ -18,7 +19,6 @@ from stromboli.controllers.workloads.pod_control import FULL_BATCH, OwnedPods, i
 from stromboli.controllers.workloads.workload import Manifest
 from stromboli.controllers.workloads.workload_kinds import Pod, SelectingWorkload
 from stromboli.controllers.workloads.workload_pods import JOB_TRACKING, job_pod
-from stromboli.kube.request import STRATEGIC
 
 WITHOUT_FINALIZER = {"metadata": {"$deleteFromPrimitiveList/finalizers": [JOB_TRACKING]}}
 """A strategic merge patch."""

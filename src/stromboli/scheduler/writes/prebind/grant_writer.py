@@ -8,10 +8,11 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from stromboli.api.decoding import decode_as
+from stromboli.api.patches import JSON_PATCH, MERGE
 from stromboli.api.types.meta import Object
 from stromboli.engine.decisions import Bind
 from stromboli.kube.api_resources import RESOURCES
-from stromboli.kube.request import JSON_PATCH, MERGE, ApiError, GuardedClient, Request, is_gone
+from stromboli.kube.request import ApiError, GuardedClient, Request, is_gone
 from stromboli.scheduler.writes.decision_requests import deletion
 from stromboli.scheduler.writes.write_orders import GangMember
 
