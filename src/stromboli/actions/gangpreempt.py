@@ -23,7 +23,7 @@ def gangpreempt(session: Session) -> None:
         key=lambda task: task.job.priority if task.job else None,
         scope=session.queue_of,
     )
-    evict_for_gangs(session, "gangpreempt", candidates, reclaims=False)
+    evict_for_gangs(session, options, candidates, reclaims=False)
 
 
 def _may_take_from(task: Task, job: Job) -> bool:

@@ -28,4 +28,4 @@ def gangreclaim(session: Session) -> None:
     candidates = VictimCandidates(
         "unified_evictable", (Status.RUNNING,), may_take_from, accepts=options.may_evict(session), key=key
     )
-    evict_for_gangs(session, "gangreclaim", candidates, reclaims=True)
+    evict_for_gangs(session, options, candidates, reclaims=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
 from stromboli.engine.eviction.eviction_options import EvictionOptions
@@ -133,7 +132,7 @@ def _serve(search: VictimSelection, task: Task, within: Domain | None) -> bool:
             cleared = _clear_best(part, arguments, task, within)
         else:
             nodes = part.nodes_by_score(task, within)
-            cleared = clear_first(part, names.EVICTED_BY_PREEMPT, task, nodes, within)
+            cleared = clear_first(part, task, nodes, within)
         if cleared:
             return True
     return False
@@ -167,9 +166,7 @@ def _clear_best(search: VictimSelection, arguments: Arguments, task: Task, withi
             if not choice.victims or len(plans) == limit:
                 break
     plans.sort(key=lambda plan: _loss(session, plan[1].victims))
-    return any(
-        clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, within) for node, choice in plans
-    )
+    return any(clear_node(search, task, node, choice, within) for node, choice in plans)
 
 
 def _needed_victims(search: VictimSelection, task: Task, node: Node) -> Choice | None:
@@ -181,7 +178,7 @@ def _needed_victims(search: VictimSelection, task: Task, node: Node) -> Choice |
         for victim in choice.victims:
             if would_admit(session, task, node):
                 break
-            trial.evict(victim, EvictionReason(names.EVICTED_BY_PREEMPT))
+            trial.evict(victim, EvictionReason(session.action))
         if not would_admit(session, task, node):
             return None
         restore_spared(session, trial, task, node)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.eviction.eviction_commit import (
     may_reclaim_from,
@@ -91,6 +90,6 @@ def _serve(search: VictimSelection, task: Task, within: Domain | None) -> bool:
     by_amounts = not options.fewest_victims
     for part in search.searches(task, within):
         nodes = part.nodes_in_order(task, within)
-        if clear_first(part, names.EVICTED_BY_RECLAIM, task, nodes, within, by_amounts):
+        if clear_first(part, task, nodes, within, by_amounts):
             return True
     return False

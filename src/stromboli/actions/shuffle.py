@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, overload
 
-from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.plugin_failures import FailureGuard
 from stromboli.engine.session import Session
@@ -26,7 +25,7 @@ def shuffle(session: Session) -> None:
     if session.rules.has("victim_tasks"):
         for task, chosen_by in _victims(session).items():
             with session.statement() as trial:
-                if trial.evict(task, EvictionReason(names.EVICTED_BY_SHUFFLE, chosen_by=chosen_by)) is None:
+                if trial.evict(task, EvictionReason(session.action, chosen_by=chosen_by)) is None:
                     trial.commit()
 
 

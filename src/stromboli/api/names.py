@@ -218,11 +218,6 @@ ORIGIN_OF_JOB = ". Origin reason is: {message}"
 BIND_FAILED = "failed to bind to node {node}: {error}"
 PREBIND_FAILED = "execute preBind for pod {pod} failed: {error}, resync the task"
 
-# --- eviction reasons: the action that took the pod away ---
-EVICTED_BY_PREEMPT = "preempt"
-EVICTED_BY_RECLAIM = "reclaim"
-EVICTED_BY_SHUFFLE = "shuffle"
-
 # --- what a job and its tasks tell their user ---
 GROUP_IS_READY = "pod group is ready"
 GROUP_IS_NOT_READY = "pod group is not ready"

@@ -38,7 +38,7 @@ def yielding(session: Session) -> None:
 
 def _serve(search: VictimSelection, task: Task, within: Domain | None) -> bool:
     parts = search.searches(task, within)
-    return any(clear_first(part, "yield", task, part.nodes_by_score(task, within), within) for part in parts)
+    return any(clear_first(part, task, part.nodes_by_score(task, within), within) for part in parts)
 
 
 def test_an_action_evicts_with_what_the_other_evicting_actions_share() -> None:

@@ -90,9 +90,11 @@ FIRST_ASKED = 4
 """Bundles about which plugins are asked first, where they vote in turn."""
 
 
-def evict_for_gangs(session: Session, action: str, candidates: VictimCandidates, reclaims: bool) -> None:
+def evict_for_gangs(
+    session: Session, options: GangEvictionOptions, candidates: VictimCandidates, reclaims: bool
+) -> None:
     """Queue by queue, job by job: every starving job gets the capacity to start as a whole, or nothing."""
-    victims = GangVictims(session, action, candidates, reclaims)
+    victims = GangVictims(session, options, candidates, reclaims)
     starving = starving_jobs(session, victims.options.serves, victims.may_help)
     skipped = session.rules.overused if reclaims else None
     for _, jobs in session.jobs_by_queue(starving).visits(skip=skipped):
@@ -110,11 +112,12 @@ def evict_for_gangs(session: Session, action: str, candidates: VictimCandidates,
 class GangVictims:
     """Which tasks an action may evict for gangs, listed once for all jobs of a kind."""
 
-    def __init__(self, session: Session, action: str, candidates: VictimCandidates, reclaims: bool):
+    def __init__(
+        self, session: Session, options: GangEvictionOptions, candidates: VictimCandidates, reclaims: bool
+    ):
         self.session = session
-        self.action = action
         self.reclaims = reclaims
-        self.options: GangEvictionOptions = session.arguments(action)
+        self.options = options
         self.guarantees = QueueGuarantees(session)
         tiers = [tier for tier in session.rules.methods_by_tier(candidates.point) if tier[1]]
         in_turn = all(votes_in_turn(method) for _, methods in tiers for method in methods)
@@ -341,7 +344,7 @@ class GangVictimSelection:
     def _try_evicting(self, victims: list[Task], domain: Domain, chosen_by: str) -> bool:
         """Evict the victims and pipeline all tasks in a domain; undone unless the job can then start."""
         session, job = self._session, self._job
-        reason = EvictionReason(self._victims.action, job.key, chosen_by, domain_text(session, domain))
+        reason = EvictionReason(session.action, job.key, chosen_by, domain_text(session, domain))
         was_ready = session.rules.job_ready(job)
         with session.statement() as trial:
             for victim in victims:

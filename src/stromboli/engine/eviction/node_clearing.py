@@ -38,7 +38,6 @@ def has_enough(session: Session, task: Task, node: Node, victims: Iterable[Task]
 
 def clear_first(
     search: VictimSelection,
-    action: str,
     task: Task,
     nodes: Iterable[Node],
     within: Domain | None,
@@ -49,14 +48,13 @@ def clear_first(
         choice = search.choose(task, node)
         if choice is None or not has_enough(search.session, task, node, choice.victims):
             continue
-        if clear_node(search, action, task, node, choice, within, by_amounts):
+        if clear_node(search, task, node, choice, within, by_amounts):
             return True
     return False
 
 
 def clear_node(
     search: VictimSelection,
-    action: str,
     task: Task,
     node: Node,
     choice: Choice,
@@ -72,7 +70,7 @@ def clear_node(
     holds_more = bool(session.cluster.ledgers_at(task.shape, node))
     fits = has_enough if by_amounts and not holds_more else would_admit
     beneficiary, where = task.job.key if task.job else "", domain_text(session, within)
-    reason = EvictionReason(action, beneficiary, choice.by, where)
+    reason = EvictionReason(session.action, beneficiary, choice.by, where)
     jobs = {victim.job for victim in choice.victims if victim.job is not None}
     complete = {job for job in jobs if is_complete(job)} if no_harm else set()
     with session.statement() as trial:
