@@ -17,8 +17,6 @@ from stromboli.kube.http_connection import (
     ConnectionPool,
     HttpResponse,
     OpenedConnection,
-    SharedTimeouts,
-    Timeout,
 )
 from stromboli.kube.request import Request, RequestWithdrawn
 from tests.serving import CERTIFICATE, behaving
@@ -239,63 +237,3 @@ def test_a_connection_with_a_certificate_that_was_renewed_meanwhile_is_closed() 
 
     with behaving(slow_once) as url:
         assert asyncio.run(story(url))
-
-
-# -- timeouts that share a timer
-
-
-def ended(*seconds: float) -> list[str]:
-    """In which order waits of so many seconds end, all in blocks that last for ever."""
-
-    async def run() -> list[str]:
-        timeouts = SharedTimeouts()
-        order: list[str] = []
-
-        async def wait(limit: float, timeout: Timeout) -> None:
-            try:
-                with timeout:
-                    await asyncio.Event().wait()
-            except TimeoutError:
-                order.append(f"{limit:g}")
-
-        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
-            for limit, timeout in [(limit, timeouts(limit)) for limit in seconds]:
-                group.create_task(wait(limit, timeout))
-        return order
-
-    return asyncio.run(run())
-
-
-def test_timeouts_that_share_a_timer_end_in_their_own_time() -> None:
-    assert ended(0.2, 0.01, 0.1, 0.0) == ["0", "0.01", "0.1", "0.2"]
-
-
-def test_a_block_that_ends_in_time_is_not_cancelled_and_a_later_one_is() -> None:
-    async def run() -> None:
-        timeouts = SharedTimeouts()
-        with timeouts(0.01):
-            await asyncio.sleep(0)
-        await asyncio.sleep(0.03)
-        with pytest.raises(TimeoutError), timeouts(0.01):
-            await asyncio.sleep(30)
-        await asyncio.sleep(0)  # nothing of it is left in the task
-        timeouts.close()
-
-    asyncio.run(run())
-
-
-def test_a_task_that_is_cancelled_by_somebody_else_does_not_time_out() -> None:
-    async def run() -> None:
-        timeouts = SharedTimeouts()
-
-        async def wait() -> None:
-            with timeouts(30):
-                await asyncio.sleep(30)
-
-        task = asyncio.create_task(wait())
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(run())

@@ -22,7 +22,6 @@ from stromboli.kube.http_connection import (
     ConnectionPool,
     HttpResponse,
     ResponseTooLarge,
-    SharedTimeouts,
 )
 from stromboli.kube.request import JSON, ApiError, Backoff, NoResponse, RateLimiter, Request, Sleep, api_error
 
@@ -251,3 +250,80 @@ def _is_retriable(request: Request, error: ApiError | NoResponse) -> bool:
     if error.status >= 500:
         return request.method != "POST" or error.retry_after is not None
     return error.status in (408, 425, 429)
+
+
+# -- timeouts of requests
+
+
+class Timeout:
+    """Cancels what its block awaits when it is due, as `asyncio.timeout` does: `TimeoutError` comes out."""
+
+    __slots__ = ("_before", "_due", "_expired", "_shared", "_task")
+
+    def __init__(self, shared: SharedTimeouts, due: float) -> None:
+        self._shared = shared
+        self._due = due
+        self._expired = False
+        self._task: asyncio.Task[Any] | None = None
+        self._before = 0
+
+    def __enter__(self) -> None:
+        self._task = asyncio.current_task()
+        if self._task is not None:
+            self._before = self._task.cancelling()
+            self._shared.add(self, self._due)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        self._shared.remove(self)
+        if self._expired and self._task is not None:
+            cancelled = self._task.uncancel() <= self._before
+            if cancelled and kind is not None and issubclass(kind, asyncio.CancelledError):
+                raise TimeoutError from error
+
+    def expire(self) -> None:
+        self._expired = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+class SharedTimeouts:
+    """Timeouts of many requests with one timer of the event loop, where each would need its own and cancel it."""
+
+    def __init__(self) -> None:
+        self._due: dict[Timeout, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __call__(self, seconds: float) -> Timeout:
+        """`with timeouts(10): ...`"""
+        return Timeout(self, asyncio.get_running_loop().time() + seconds)
+
+    def add(self, timeout: Timeout, due: float) -> None:
+        self._due[timeout] = due
+        if self._timer is None or due < self._timer.when():
+            self._rearm(due)
+
+    def remove(self, timeout: Timeout) -> None:
+        """The timer goes on: it finds nothing, or sets itself to the next one."""
+        self._due.pop(timeout, None)
+
+    def _rearm(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(due, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        now = asyncio.get_running_loop().time()
+        for timeout in sorted(self._due, key=self._due.__getitem__):
+            if self._due[timeout] > now:
+                break
+            del self._due[timeout]
+            timeout.expire()
+        if self._due:
+            self._rearm(min(self._due.values()))
+
+    def close(self) -> None:
+        """End the timer, which would keep the last block alive until it is due."""
+        if self._timer is not None and not self._due:
+            self._timer.cancel()
+            self._timer = None
