@@ -18,7 +18,7 @@ from stromboli.daemon.endpoints import Endpoints
 from stromboli.daemon.listening_sockets import split_address
 from stromboli.kube.cluster_access import find_access
 from stromboli.scheduler import options as scheduler
-from stromboli.scheduler.debug_endpoints import add_debug_routes
+from stromboli.scheduler.process import add_debug_routes
 from tests.kube.fake_api import FakeApi
 from tests.scheduler.test_process import FakeIntrospection
 

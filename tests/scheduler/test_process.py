@@ -31,10 +31,9 @@ from stromboli.kube.cluster_access import Access
 from stromboli.kube.reflector import UnusableObject
 from stromboli.kube.request import ApiError, Request
 from stromboli.scheduler.cycle_thread import log_decisions
-from stromboli.scheduler.debug_endpoints import add_debug_routes
 from stromboli.scheduler.mirror.cluster_watches import wait_until_synced
 from stromboli.scheduler.options import parse
-from stromboli.scheduler.process import Process
+from stromboli.scheduler.process import Process, add_debug_routes
 from stromboli.scheduler.replica import NoQueues, ensure_queues, unusable_event
 from stromboli.scheduler.thread_seam import Unavailable
 from tests.kube.fake_api import GONE, FakeApi, body

@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -24,10 +25,12 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, watch_cluster
 from stromboli.scheduler.options import Options
+from stromboli.scheduler.thread_seam import Unavailable
 
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from stromboli.daemon.delegated_authorization import DelegatedAuthorization
     from stromboli.engine.catalog import Catalog
     from stromboli.policy.policy import Policy
     from stromboli.policy.policy_file import PolicyFile
@@ -123,7 +126,6 @@ class Process(ElectedProcess[Options]):
     async def _serve(self, stack: AsyncExitStack, client: Client, sockets: EndpointSockets) -> None:
         from stromboli.daemon.delegated_authorization import DelegatedAuthorization
         from stromboli.daemon.log_level_socket import LogLevel
-        from stromboli.scheduler.debug_endpoints import add_debug_routes
         from stromboli.scheduler.explain.explain_endpoint import PERMISSIONS, ExplainEndpoint
 
         introspection = self._introspection
@@ -193,3 +195,43 @@ class Process(ElectedProcess[Options]):
 
 def _import_endpoints() -> None:
     from stromboli.daemon import endpoints  # noqa: F401 - imported here
+
+
+# -- the debug endpoints: consistency of the mirror, a dump of the state, stacks of all threads
+
+
+def add_debug_routes(
+    introspection: Introspection, authorization: DelegatedAuthorization, app: web.Application
+) -> None:
+    """Add the routes, for users with permission for the verb on the path: they show what the whole cluster runs."""
+
+    from aiohttp import web
+
+    async def consistency(_: web.Request) -> web.Response:
+        try:
+            differences = await introspection.consistency()
+        except Unavailable as error:
+            return web.json_response({"error": str(error)}, status=503)
+        body = {"consistent": not differences, "differences": differences}
+        return web.json_response(body, status=500 if differences else 200)
+
+    async def dump(_: web.Request) -> web.Response:
+        try:
+            return web.json_response({"file": await introspection.dump()})
+        except Unavailable as error:
+            return web.json_response({"error": str(error)}, status=503)
+
+    app.router.add_get("/debug/consistency", authorization.required(consistency))
+    app.router.add_post("/debug/dump", authorization.required(dump))
+    app.router.add_get("/debug/stacks", authorization.required(_stacks))
+
+
+async def _stacks(_: web.Request) -> web.Response:
+    """The stacks of all threads."""
+    from aiohttp import web
+
+    stacks = [
+        f"thread {thread}\n{''.join(traceback.format_stack(frame))}"
+        for thread, frame in sys._current_frames().items()
+    ]
+    return web.Response(text="\n".join(stacks))
