@@ -18,6 +18,7 @@ from stromboli.kube.reflector import Reflector
 from stromboli.kube.request import NoResponse
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, NativeGroupReflector
+from stromboli.scheduler.mirror.consistency import list_all
 from stromboli.scheduler.thread_seam import MAX_CHANGES, ChangeBuffer, ThreadSeam
 from tests.properties.rebuild import facts, kept_sums, rebuilt_sums
 
@@ -102,7 +103,7 @@ async def assert_in_step(mirror: ClusterMirror, seconds: float = 30) -> None:
     """The model is, number by number, what one built from a fresh list is; and nothing was told twice."""
     end = time.monotonic() + seconds
     while True:
-        fresh = await mirror._list_all()
+        fresh = await list_all(mirror)
         mirror.sync()
         mirror.cluster.settle()
         differences = differing(facts(mirror.cluster), facts(fresh))

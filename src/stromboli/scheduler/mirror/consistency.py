@@ -50,7 +50,7 @@ async def check(mirror: ClusterMirror, rounds: int = ROUNDS, pause: float = 1.0)
         if turn:
             await asyncio.sleep(pause)
         before = {difference[:3] for difference in remaining}
-        fresh = await _list_all(mirror)
+        fresh = await list_all(mirror)
         differences = await mirror.seam.result_from_cycle(partial(_compare_mirror, mirror, fresh))
         remaining = [difference for difference in differences if not turn or difference[:3] in before]
         if not remaining:
@@ -58,7 +58,7 @@ async def check(mirror: ClusterMirror, rounds: int = ROUNDS, pause: float = 1.0)
     return remaining
 
 
-async def _list_all(mirror: ClusterMirror) -> Cluster:
+async def list_all(mirror: ClusterMirror) -> Cluster:
     """A cluster from a fresh list of everything."""
     intake, watches = mirror.new_intake(), mirror.watches
     for reflector in watches.reflectors:
