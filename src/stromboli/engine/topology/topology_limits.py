@@ -43,8 +43,10 @@ def has_topology(job: Job) -> bool:
     """Whether the PodGroup of a job requests a network topology, for itself or for sub-groups."""
     if job.group is None:
         return False
-    policies = job.policies
-    return job.group.spec.network_topology is not None or any(each.network_topology for each in policies)
+    spec = job.group.spec
+    if spec.network_topology is not None or not spec.sub_group_policy:
+        return spec.network_topology is not None
+    return any(each.network_topology for each in spec.sub_group_policy)
 
 
 def requested_topology(unit: Job | SubJob) -> NetworkTopology | None:
