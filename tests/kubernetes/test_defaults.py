@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from stromboli.api.schemas import builtin_schemas
-from stromboli.api.schemas.kind_semantics import problems, set_defaults
 from stromboli.api.schemas.normalization import normalize
 from stromboli.api.schemas.services.service_fields import complete_families
+from tests.built_in_kinds import problems, set_defaults
 from tests.kubernetes.controlplane import ControlPlane
 
 pytestmark = pytest.mark.real_only

@@ -10,13 +10,13 @@ import pytest
 
 from stromboli.api.patches import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from stromboli.api.schemas import builtin_schemas
-from stromboli.api.schemas.kind_semantics import set_defaults
 from stromboli.api.schemas.normalization import normalize
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.field_sets import paths
 from stromboli.embedded.patching.managed_fields import FieldManager
 from stromboli.embedded.patching.patch_request import patched
 from stromboli.embedded.patching.server_side_apply import STATUS, apply, track_update
+from tests.built_in_kinds import set_defaults
 from tests.kubernetes.controlplane import ControlPlane
 
 pytestmark = pytest.mark.real_only

@@ -17,9 +17,9 @@ import yaml
 
 from stromboli.embedded.rbac.authorizer import Authorizer
 from stromboli.embedded.rbac.policy_rules import Attributes, User
-from stromboli.embedded.tables.builtin_printers import printer_for
 from stromboli.embedded.tables.crd_printers import crd_printer
 from stromboli.embedded.tables.table import table
+from tests.built_in_kinds import printer_for
 from tests.kubernetes.controlplane import ControlPlane
 
 pytestmark = pytest.mark.real_only

@@ -7,13 +7,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.api.schemas import builtin_schemas
-from stromboli.api.schemas.kind_semantics import problems, set_defaults, update_problems
 from stromboli.api.schemas.normalization import normalize
 from stromboli.api.schemas.schema import Schema
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.managed_fields import FieldManager
 from stromboli.embedded.patching.server_side_apply import apply, track_update
 from stromboli.embedded.patching.strategic_merge import strategic_merge
+from tests.built_in_kinds import problems, set_defaults, update_problems
 
 KINDS = sorted(builtin_schemas.notation().kinds)
 MAX_DEPTH = 7

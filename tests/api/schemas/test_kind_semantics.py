@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from stromboli.api.schemas import builtin_schemas
-from stromboli.api.schemas.kind_semantics import problems, set_defaults, update_problems
 from stromboli.api.schemas.normalization import normalize
+from tests.built_in_kinds import problems, set_defaults, update_problems
 
 
 def made(kind: str, api_version: str, **rest: Any) -> dict[str, Any]:

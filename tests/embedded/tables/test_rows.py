@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.tables.builtin_printers import PRINTERS, printer_for
 from stromboli.embedded.tables.crd_printers import crd_printer
 from stromboli.embedded.tables.table import table
+from tests.built_in_kinds import PRINTERS, printer_for
 
 NOW = 1_700_000_000.0
 CREATED = "2023-11-14T22:12:20Z"  # a minute before

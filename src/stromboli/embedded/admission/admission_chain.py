@@ -8,7 +8,7 @@ from stromboli.embedded.admission.volcano_admission import VolcanoAdmission
 from stromboli.embedded.admission.webhooks import Webhooks
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.auth.authorization import RequestAuthorizer
-from stromboli.embedded.kinds.builtin_kinds import NAMESPACES
+from stromboli.embedded.kinds.builtin import namespace as namespaces
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.status_errors import forbidden, not_found
 from stromboli.embedded.store.object_store import Store
@@ -35,7 +35,7 @@ class AdmissionChain:
             return
         record = self._store.get("namespaces", "", namespace)
         if record is None:
-            raise not_found(NAMESPACES, namespace)
+            raise not_found(namespaces.KIND, namespace)
         if record.meta.deletion_timestamp:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             message = f"namespace {namespace} is being terminated"

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from stromboli.api.cel.expression import CelError, CostBudget, EvaluationError
-from stromboli.embedded.kinds.webhook_rules import compiled_condition
+from stromboli.embedded.kinds.builtin.mutating_webhook_configuration import compiled_condition
 
 
 class MatchCondition(msgspec.Struct):

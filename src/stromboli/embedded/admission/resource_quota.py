@@ -11,17 +11,12 @@ from typing import Any
 
 from stromboli.api.resources.qos import BEST_EFFORT, qos_class
 from stromboli.api.resources.quantity import exact
-from stromboli.api.resources.quota_charges import Charges, add_charges, format_charge, pod_charges
-from stromboli.api.schemas.services.service_types import (
-    LOAD_BALANCER,
-    has_node_ports,
-    spec_of,
-    type_of,
-    wants_node_ports,
-)
+from stromboli.api.resources.quota_charges import Charges, add_charges, format_charge
 from stromboli.api.types.pod import pod_resources
+from stromboli.embedded.kinds.builtin_kinds import strategy_of
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.status_errors import forbidden
+from stromboli.embedded.kinds.strategy import charges_of
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
 
@@ -32,44 +27,11 @@ MAX_HARD = 500
 """Resources that a quota limits; its status has all of them."""
 Scopes = tuple[tuple[str, str, tuple[str, ...]], ...]
 _ZERO = Fraction()
-_COUNTED_BY_NAME = {
-    "services",
-    "configmaps",
-    "secrets",
-    "persistentvolumeclaims",
-    "resourcequotas",
-    "replicationcontrollers",
-}
-"""Kinds that a quota may also count by their bare name."""
-_CHARGED_BY_CONTENT = ("pods", "persistentvolumeclaims", "services")
-_TERMINAL = ("Succeeded", "Failed")
 
 
-def usage(kind_id: str, content: Content) -> Charges:
+def usage(resource: str, content: Content) -> Charges:
     """What one object is charged to its namespace."""
-    plural, _, group = kind_id.partition(".")
-    count = f"count/{plural}.{group}" if group else f"count/{plural}"
-    charges = {count: Fraction(1)}
-    if kind_id in _COUNTED_BY_NAME:
-        charges[kind_id] = Fraction(1)
-    if kind_id == "services":
-        charges.update(_service_charges(content))
-    if kind_id == "persistentvolumeclaims":
-        requests = ((content.get("spec") or {}).get("resources") or {}).get("requests") or {}
-        charges["requests.storage"] = exact(requests.get("storage", 0))
-    if kind_id == "pods" and (content.get("status") or {}).get("phase") not in _TERMINAL:
-        charges.update(pod_charges(pod_resources(content)))
-    return charges
-
-
-def _service_charges(service: Content) -> Charges:
-    """By what a Service asks for: its ports may not be allocated yet."""
-    spec = spec_of(service)
-    ports = [port for port in spec.get("ports") or () if wants_node_ports(spec) or port.get("nodePort")]
-    return {
-        "services.nodeports": Fraction(len(ports) if has_node_ports(spec) else 0),
-        "services.loadbalancers": Fraction(type_of(spec) == LOAD_BALANCER),
-    }
+    return charges_of(resource, strategy_of(resource), content)
 
 
 def _scopes(quota: Content) -> Scopes:
@@ -134,7 +96,7 @@ class Quotas:
             total = Charges()
             for resource in self._store.resources():
                 for member in self._store.list(resource, namespace):
-                    content = member.object() if resource in _CHARGED_BY_CONTENT else {}
+                    content = member.object() if strategy_of(resource).charged_by_content else {}
                     if _in_scope(scopes, resource, content):
                         add_charges(total, usage(resource, content))
             self._used[namespace, scopes] = total

@@ -16,7 +16,6 @@ from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.store.records import Record
 from stromboli.embedded.store.watch import encode_whole
 from stromboli.embedded.store.watch_buffers import Encoder
-from stromboli.embedded.tables.builtin_printers import printer_for
 from stromboli.embedded.tables.crd_printers import crd_printer
 from stromboli.embedded.tables.table import INCLUDE, partial_list, partial_metadata, row, table
 from stromboli.embedded.tables.table_printer import TablePrinter
@@ -64,7 +63,7 @@ def negotiate(accept: str, include: str = "") -> Representation:
 def _layout(kind: Kind) -> TablePrinter:
     if kind.definition is not None:
         return crd_printer(kind.definition.get("additionalPrinterColumns"))
-    return printer_for(kind.id)
+    return kind.strategy.printer
 
 
 class ObjectEncoder(NamedTuple):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.kinds.builtin_kinds import strategy_of
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
-from stromboli.embedded.kinds.kind_rules import REFUSED
 from stromboli.embedded.kinds.status_errors import no_such_resource
 from stromboli.embedded.rbac.policy_rules import Attributes
 from stromboli.embedded.store.query_selectors import parse_fields
@@ -55,7 +55,7 @@ def parse_request(path: str, method: str, watch: bool, registry: KindRegistry) -
         namespace, rest = rest[1], rest[2:]
     plural, name, subresource = (*rest, "", "", "")[:3]
     kind = registry.find(group, version, plural)
-    if kind is None and method == "POST" and (refused := REFUSED.get(f"{plural}.{group}")):
+    if kind is None and method == "POST" and (refused := strategy_of(f"{plural}.{group}").refusal):
         raise StatusError(
             403, f"{plural}.{group} is forbidden: {refused}"
         )  # in versions that are not served, too

@@ -16,8 +16,8 @@ from stromboli.embedded.http.query_parameters import Query, read_flag, read_numb
 from stromboli.embedded.http.representations import encoder_of, negotiate
 from stromboli.embedded.http.streamed_responses import send_stream
 from stromboli.embedded.http.user_shares import share_of
+from stromboli.embedded.kinds.builtin.custom_resource_definition import DEFINITIONS
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.kind_rules import DEFINITIONS
 from stromboli.embedded.kinds.status_errors import bad_request, expired, too_large_version
 from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store

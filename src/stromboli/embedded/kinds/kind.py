@@ -6,8 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-Content = dict[str, Any]
-"""A decoded object."""
+from stromboli.embedded.kinds.strategy import DEFAULT, Content, Strategy
+
+__all__ = (
+    "ALPHA",
+    "CLUSTER",
+    "EXTENSION",
+    "IN_ALL",
+    "READ_PATCH_UPDATE",
+    "SCALE",
+    "STATUS",
+    "VERBS",
+    "Content",
+    "Kind",
+    "ScalePaths",
+    "SelectableField",
+    "Subresource",
+    "builtin",
+    "fields",
+)
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 READ_PATCH_UPDATE = ("get", "patch", "update")
@@ -70,6 +87,7 @@ class Kind:
     """The entry of `spec.versions` in the CustomResourceDefinition; None for built-in kinds."""
     storage_version: str = ""
     """The apiVersion in which objects are stored; empty if it is this one."""
+    strategy: Strategy = DEFAULT
 
     @property
     def id(self) -> str:
@@ -107,3 +125,27 @@ class Kind:
         if label == _NAMESPACE.path and (self.namespaced or not self.has_own_selectors):
             return _NAMESPACE
         return self.selectable_fields.get(label)
+
+
+# -- built-in kinds
+
+CLUSTER: dict[str, Any] = {"namespaced": False}
+IN_ALL: dict[str, Any] = {"categories": ("all",)}
+ALPHA: dict[str, Any] = {"version": "v1alpha2"}
+EXTENSION: dict[str, Any] = {"categories": ("api-extensions",), **CLUSTER}
+
+
+def builtin(
+    group: str, plural: str, kind: str, short: str = "", *subresources: Subresource, **more: Any
+) -> Kind:
+    """A built-in kind; `short` has the short names, separated by blanks."""
+    scale = ScalePaths() if SCALE in subresources else None
+    names = tuple(short.split())
+    more = {"version": "v1", "short_names": names, "subresources": subresources, "scale": scale, **more}
+    return Kind(group=group, plural=plural, kind=kind, **more)
+
+
+def fields(*fields: str) -> dict[str, SelectableField]:
+    """For field selectors; `path=value` where an object that lacks the field has that value."""
+    parts = (field.partition("=") for field in fields)
+    return {path: SelectableField(path, absent) for path, _, absent in parts}

@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from stromboli.api.schemas.crd_schemas import SchemaError, from_crd
-from stromboli.api.schemas.rule_definitions import RuleChecks
-from stromboli.api.schemas.schema_problems import (
-    INVALID,
-    UNSUPPORTED,
-    Problem,
-    invalid,
-    required,
-    unsupported,
-)
-from stromboli.embedded.kinds.builtin_kinds import BUILT_IN, METRICS, REVIEWS
+from stromboli.embedded.kinds.builtin_kinds import BUILT_IN, REVIEWS
 from stromboli.embedded.kinds.kind import SCALE, STATUS, Kind, ScalePaths, SelectableField, Subresource
-
-_BUILT_IN_IDS = frozenset(kind.id for kind in (*BUILT_IN, *REVIEWS, *METRICS))
+from stromboli.embedded.kinds.strategy import DEFINED
 
 
 class KindRegistry:
@@ -107,72 +96,5 @@ def _defined(spec: dict[str, Any], version: dict[str, Any], storage_version: str
         scale=scale,
         definition=version,
         storage_version=storage_version,
+        strategy=DEFINED,
     )
-
-
-def definition_problems(definition: dict[str, Any]) -> list[Problem]:
-    """Why this server cannot serve a CustomResourceDefinition."""
-    spec = definition.get("spec") or {}
-    names = spec.get("names") or {}
-    problems = [
-        required(f"spec.{field}")
-        for field, value in (
-            ("group", spec.get("group")),
-            ("names.plural", names.get("plural")),
-            ("names.kind", names.get("kind")),
-            ("versions", spec.get("versions")),
-        )
-        if not value
-    ]
-    if problems:
-        return problems
-    expected, name = f"{names['plural']}.{spec['group']}", definition["metadata"].get("name", "")
-    if name != expected:
-        problems.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
-    if spec.get("scope") not in ("Namespaced", "Cluster"):
-        problems.append(unsupported("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced")))
-    if name == expected and expected in _BUILT_IN_IDS:
-        detail = "the server has this resource from the start; choose another group"
-        problems.append(invalid("metadata.name", name, detail))
-    problems += _version_problems(spec)
-    return problems or _schema_problems(spec["versions"])
-
-
-def _version_problems(spec: dict[str, Any]) -> list[Problem]:
-    versions = spec["versions"]
-    problems: list[Problem] = []
-    names = [version.get("name") for version in versions]
-    if len(set(names)) < len(names):
-        message = "Invalid value: must contain unique version names"
-        problems.append(Problem("spec.versions", INVALID, message))
-    if sum(bool(version.get("storage")) for version in versions) != 1:
-        message = "Invalid value: must have exactly one version marked as storage version"
-        problems.append(Problem("spec.versions", INVALID, message))
-    if not any(version.get("served") for version in versions):
-        message = "Invalid value: must have at least one version with served: true"
-        problems.append(Problem("spec.versions", INVALID, message))
-    strategy = (spec.get("conversion") or {}).get("strategy") or "None"
-    if strategy != "None" and any(
-        version.get("served") and not version.get("storage") for version in versions
-    ):
-        message = (
-            f'Unsupported value: "{strategy}": the embedded API server asks no webhook for a conversion: use "None",'
-            " or serve the stored version alone"
-        )
-        problems.append(Problem("spec.conversion.strategy", UNSUPPORTED, message))
-    for index, version in enumerate(versions):
-        if version.get("served") and not (version.get("schema") or {}).get("openAPIV3Schema"):
-            field = f"spec.versions[{index}].schema.openAPIV3Schema"
-            problems.append(required(field, "schemas are required"))
-    return problems
-
-
-def _schema_problems(versions: list[dict[str, Any]]) -> list[Problem]:
-    rule_checks = RuleChecks()
-    for index, version in enumerate(versions):
-        schema = (version.get("schema") or {}).get("openAPIV3Schema")
-        try:
-            from_crd(schema, f"spec.versions[{index}].schema.openAPIV3Schema", rule_checks=rule_checks)
-        except SchemaError as error:
-            return error.problems
-    return []

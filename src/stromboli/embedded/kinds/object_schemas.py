@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.api.schemas import builtin_schemas, kind_semantics, normalization
+from stromboli.api.schemas import builtin_schemas, normalization
 from stromboli.api.schemas.crd_schemas import from_crd
 from stromboli.api.schemas.default_growth import MAX_GROWTH, exceeds_growth
 from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
@@ -36,7 +36,7 @@ def normalize(kind: Kind, content: Content) -> ValidationResult:
         )
     result = normalization.normalize(content, schema(kind))
     if kind.definition is None and not result.problems:
-        kind_semantics.set_defaults(content, kind.kind)
+        kind.strategy.set_defaults(content)
     return result
 
 
@@ -71,7 +71,9 @@ def problems(kind: Kind, content: Content, old: Content | None) -> list[Problem]
             metadata_problems(content["metadata"], kind.kind, builtin=False),
             rule_problems(content, old, schema(kind)),
         )
-    problems = kind_semantics.problems(content, kind.kind)
+    problems = first_problems(
+        metadata_problems(content.get("metadata") or {}, kind.kind), kind.strategy.problems(content)
+    )
     if old is not None:
-        problems += kind_semantics.update_problems(old, content, kind.kind)
+        problems += first_problems(kind.strategy.update_problems(old, content))
     return problems

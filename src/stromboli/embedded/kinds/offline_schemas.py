@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from stromboli.api.schemas.field_suggestions import suggested_field
 from stromboli.api.schemas.normalization import VALID, ValidationResult
-from stromboli.api.schemas.services.service_fields import complete_families
 from stromboli.api.schemas.volcano_definitions import volcano_definitions
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.kind import Content, Kind
@@ -40,8 +39,7 @@ class OfflineSchemas:
         normalized = copy.deepcopy(content)
         unknown, problems = object_schemas.normalize(kind, normalized)
         if not problems and isinstance(normalized.get("metadata"), dict):
-            if kind.id == "services":
-                complete_families(normalized)
+            kind.strategy.complete(normalized)
             problems = object_schemas.problems(kind, normalized, None)
         return ValidationResult(unknown, problems)
 

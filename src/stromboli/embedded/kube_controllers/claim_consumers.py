@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from stromboli.embedded.admission.pod_group_admission import POD_GROUPS
+from stromboli.embedded.kinds.builtin.pod_group import POD_GROUPS
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.object_metadata import remove_finalizer
 from stromboli.embedded.store.records import Key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stromboli.embedded.kinds.kind_rules import CRD_FINALIZER, DEFINITIONS
+from stromboli.embedded.kinds.builtin.custom_resource_definition import CRD_FINALIZER, DEFINITIONS
 from stromboli.embedded.kinds.object_metadata import remove_finalizer
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.deletion import delete_all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stromboli.embedded.admission.pod_group_admission import FINALIZER, POD_GROUPS
+from stromboli.embedded.kinds.builtin.pod_group import FINALIZER, POD_GROUPS
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.store.records import Change, Key, Record

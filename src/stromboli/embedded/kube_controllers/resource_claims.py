@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from stromboli.embedded.admission.device_admission import CLAIM_TEMPLATES
-from stromboli.embedded.admission.pod_group_admission import POD_GROUPS
 from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.kinds.builtin.pod_group import POD_GROUPS
+from stromboli.embedded.kinds.builtin.resource_claim import RESOURCE_CLAIMS
+from stromboli.embedded.kinds.builtin.resource_claim_template import CLAIM_TEMPLATES
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kinds.kind_rules import RESOURCE_CLAIMS
 from stromboli.embedded.kube_controllers import claim_consumers
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.object_verbs import Objects

@@ -6,12 +6,13 @@ from typing import Any
 
 from stromboli.api import names
 from stromboli.api.schemas.volcano_definitions import volcano_definitions
-from stromboli.embedded.admission.volume_admission import DEFAULT_CLASS, PROVISIONER, default_class
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
-from stromboli.embedded.kinds import kind_rules, object_schemas
-from stromboli.embedded.kinds.kind_rules import DEFINITIONS
+from stromboli.embedded.kinds import object_schemas
+from stromboli.embedded.kinds.builtin.custom_resource_definition import DEFINITIONS
+from stromboli.embedded.kinds.builtin.persistent_volume_claim import default_class
+from stromboli.embedded.kinds.builtin.storage_class import PROVISIONER
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.rbac.bootstrap_roles import bootstrap_policy
 from stromboli.embedded.time_slices import TimeSlices
@@ -80,7 +81,7 @@ async def _bootstrap_storage(objects: Objects) -> None:
     assert namespace is not None
     if STORAGE_CLASS_MADE in (namespace.object()["metadata"].get("annotations") or {}):
         return
-    defaults = {} if default_class(objects.store) else {"annotations": {DEFAULT_CLASS: "true"}}
+    defaults = {} if default_class(objects.store) else {"annotations": {names.DEFAULT_STORAGE_CLASS: "true"}}
     await _ensure(
         objects,
         {
@@ -108,7 +109,7 @@ def _update_definition(objects: Objects, content: dict[str, Any]) -> None:
     assert kind is not None
     assert record is not None, content
     object_schemas.normalize(kind, content)
-    kind_rules.prepare_for_create(kind, content)
+    kind.strategy.prepare_for_create(kind, content)
 
     def update(stored: dict[str, Any]) -> None:
         if stored["metadata"]["generation"] == 1 and stored["spec"] != content["spec"]:

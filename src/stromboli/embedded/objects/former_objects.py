@@ -13,28 +13,15 @@ from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.objects.object_verbs import Objects
-from stromboli.embedded.objects.service_addresses import SERVICES, allocate_stored, needs_allocation
+from stromboli.embedded.objects.service_addresses import allocate_stored, needs_allocation
 from stromboli.embedded.time_slices import TimeSlices
-
-TEMPLATED = (
-    "deployments.apps",
-    "replicasets.apps",
-    "statefulsets.apps",
-    "daemonsets.apps",
-    "replicationcontrollers",
-    "jobs.batch",
-    "cronjobs.batch",
-)
-"""Kinds with templates of what their controllers make."""
 
 
 async def bring_up_to_date(objects: Objects) -> None:
     """Complete what is stored."""
     slices = TimeSlices()
-    for resource in (*TEMPLATED, SERVICES):
-        kind = objects.registry.by_id(resource)
-        assert kind is not None, resource
-        for record in list(objects.store.list(resource)):
+    for kind in [kind for kind in objects.registry if kind.strategy.completes_stored]:
+        for record in list(objects.store.list(kind.id)):
             with objects.store.reading(record):
                 objects.system_update(record, partial(_complete, objects, kind))
             if slices.due:
@@ -43,7 +30,7 @@ async def bring_up_to_date(objects: Objects) -> None:
 
 def _complete(objects: Objects, kind: Kind, content: Content) -> None:
     _set_defaults(kind, content)
-    if kind.id == SERVICES and needs_allocation(content):
+    if kind.strategy.allocates_addresses and needs_allocation(content):
         with suppress(StatusError):  # the range is full
             allocate_stored(objects.service_addresses, kind, content)
 

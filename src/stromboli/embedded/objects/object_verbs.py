@@ -13,13 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from stromboli.api.schemas import schema_problems
-from stromboli.embedded.admission import device_admission, volume_admission
 from stromboli.embedded.admission.admission_chain import AdmissionChain
-from stromboli.embedded.admission.pod_admission import set_pod_defaults
-from stromboli.embedded.admission.pod_group_admission import POD_GROUPS, set_pod_group_defaults
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
-from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas, webhook_rules
+from stromboli.embedded.kinds import object_metadata, object_schemas
+from stromboli.embedded.kinds.builtin.custom_resource_definition import DEFINITIONS
 from stromboli.embedded.kinds.field_managers import is_unchanged, with_managed_fields
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
@@ -36,7 +34,7 @@ from stromboli.embedded.kinds.status_errors import (
 )
 from stromboli.embedded.objects.disruption_budgets import DisruptionBudgets
 from stromboli.embedded.objects.kind_versions import to_served_version, to_storage_version
-from stromboli.embedded.objects.service_addresses import SERVICES, ServiceAddresses
+from stromboli.embedded.objects.service_addresses import ServiceAddresses
 from stromboli.embedded.patching.document_bounds import check_document
 from stromboli.embedded.store.object_store import ObjectTooLarge, Store
 from stromboli.embedded.store.records import Key, Record
@@ -51,17 +49,6 @@ MAX_PATH = 500
 
 LARGEST_OBJECT = 1536 * 1024
 """Bytes of an object that somebody writes, as JSON: etcd's limit. The server's own marks and conditions come on top."""
-
-
-_SET_DEFAULTS = {
-    "pods": set_pod_defaults,
-    POD_GROUPS: set_pod_group_defaults,
-    volume_admission.CLAIMS: volume_admission.set_claim_defaults,
-    volume_admission.VOLUMES: volume_admission.set_volume_defaults,
-    kind_rules.RESOURCE_CLAIMS: device_admission.check_claim,
-    device_admission.CLAIM_TEMPLATES: device_admission.check_template,
-}
-"""Defaults and checks that depend on other objects, by kind."""
 
 
 class WriteResult(NamedTuple):
@@ -97,16 +84,19 @@ class Objects:
     async def create(self, request: WriteRequest, content: Content) -> WriteResult:
         kind, namespace = request.kind, request.namespace
         meta = _checked_metadata(kind, namespace, content, request.name)
-        if kind.id in kind_rules.REFUSED:
-            raise forbidden(kind, str(meta.get("name") or ""), kind_rules.REFUSED[kind.id])
+        if kind.strategy.refusal:
+            raise forbidden(kind, str(meta.get("name") or ""), kind.strategy.refusal)
         definition = self._check_definition(kind)
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = self._generate_name(kind, namespace, str(meta["generateName"]))
         name = meta.get("name")
         name = name if isinstance(name, str) else ""
         warnings = _prune_and_default(request, content)
-        if not self.workloads:
-            warnings = (*warnings, *kind_rules.creation_warnings(kind))
+        if kind.strategy.needs_controller and not self.workloads:
+            alone = (
+                f"no controller here makes the pods of a {kind.kind}; `stromboli up` runs a cluster that does"
+            )
+            warnings = (*warnings, alone)
         await pause_if_large(request.size)
         if not name:
             raise invalid(
@@ -114,12 +104,11 @@ class Objects:
             )
         object_metadata.fill_system_fields(kind, namespace, meta)
         self.admission.check_namespace(kind, namespace, name)
-        kind_rules.prepare_for_create(kind, content)
+        kind.strategy.prepare_for_create(kind, content)
         if not request.server_side_apply:
             content = with_managed_fields(kind, content, None, request.manager, "")
             meta = content["metadata"]
-        if kind.definition is None and (set_defaults := _SET_DEFAULTS.get(kind.id)) is not None:
-            set_defaults(self.store, kind, namespace, content)
+        kind.strategy.admit(self.store, kind, namespace, content)
         await pause_if_large(request.size)
         request = request._replace(name=name, operation="CREATE")
         if self.admission.intercepts(request):
@@ -128,8 +117,9 @@ class Objects:
             await pause_if_large(request.size)
             object_metadata.preserve_system_fields(_checked_metadata(kind, namespace, content, name), meta)
             _prune_and_default(request, content)
-            kind_rules.prepare_for_create(kind, content)
-        kind_rules.generate_fields(kind, content)
+            kind.strategy.prepare_for_create(kind, content)
+        kind.strategy.complete(content)
+        kind.strategy.generate(content)
         await pause_if_large(request.size)
         self._check(kind, content, None)
         await pause_if_large(request.size)
@@ -140,9 +130,9 @@ class Objects:
         self.admission.authorizer.check_escalation(request.user, kind, content)
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
-        warnings = (*warnings, *kind_rules.network_warnings(kind, content))
+        warnings = (*warnings, *kind.strategy.creation_warnings(content))
         self.admission.quotas.check(kind, content)
-        if kind.id == SERVICES:
+        if kind.strategy.allocates_addresses:
             self.service_addresses.allocate(kind, content, None)
         data = self.write(request, Key(kind.id, namespace, name), content)
         return WriteResult(data, warnings, True)
@@ -176,7 +166,7 @@ class Objects:
         """Refuse new objects of a kind whose definition is deleted; the uid of the definition, if the kind has one."""
         if kind.definition is None:
             return ""
-        record = self.store.get(kind_rules.DEFINITIONS, "", kind.id)
+        record = self.store.get(DEFINITIONS, "", kind.id)
         if record is None:
             raise no_such_resource()
         if record.meta.deletion_timestamp:
@@ -230,7 +220,7 @@ class Objects:
         """Set what the server sets in an object that changes, and check the rest."""
         kind, meta = request.kind, content["metadata"]
         meta["resourceVersion"] = old["metadata"]["resourceVersion"]
-        kind_rules.update_generation(kind, content, old, request.subresource)
+        kind.strategy.update_generation(kind, content, old, request.subresource)
         if not is_unchanged(content, old):
             self._check(kind, content, old)
             _check_finalizers(kind, meta, old["metadata"])
@@ -240,16 +230,15 @@ class Objects:
         if is_unchanged(content, old):
             return to_served_version(kind, record).data
         self.admission.authorizer.check_escalation(request.user, kind, content)
-        if kind.id == volume_admission.CLAIMS:
-            volume_admission.check_growth(self.store, kind, content, old)
+        kind.strategy.check_update(self.store, kind, content, old)
         self.admission.quotas.check(kind, content, old)
-        if kind.id == SERVICES:
+        if kind.strategy.allocates_addresses:
             self.service_addresses.allocate(kind, content, old)
         return self.write(request, record.key, content)
 
     def _check(self, kind: Kind, content: Content, old: Content | None) -> None:
         problems = schema_problems.first_problems(
-            object_schemas.problems(kind, content, old), kind_rules.problems(kind, content, old)
+            object_schemas.problems(kind, content, old), kind.strategy.stored_problems(content, old)
         )
         if problems:
             raise invalid(kind, str(content["metadata"].get("name", "")), problems)
@@ -317,7 +306,7 @@ def _prune_and_default(request: WriteRequest, content: Content) -> tuple[str, ..
     """Prune, set defaults and check types; returns warnings, about unknown fields as `fieldValidation` asks."""
     kind = request.kind
     result = object_schemas.normalize(kind, content)
-    if result.problems and kind_rules.replaces_status(kind, request.subresource, result.problems):
+    if result.problems and kind.strategy.replaces_status(kind, request.subresource, result.problems):
         content.pop("status", None)
         result = result._replace(problems=object_schemas.normalize(kind, content).problems)
     unknown = [f'unknown field "{path[:MAX_PATH]}"' for path in result.unknown[:MAX_UNKNOWN]]
@@ -330,22 +319,22 @@ def _prune_and_default(request: WriteRequest, content: Content) -> tuple[str, ..
         )
     if result.problems:
         raise invalid(kind, str(content["metadata"].get("name", "")), result.problems)
-    unreachable = webhook_rules.warnings(content) if kind.id in webhook_rules.KINDS else ()
-    return (*(unknown if request.validation == "Warn" else ()), *unreachable)
+    return (*(unknown if request.validation == "Warn" else ()), *kind.strategy.write_warnings(content))
 
 
 def _prepare_update(request: WriteRequest, content: Content, old: Content) -> tuple[str, ...]:
     """Prune and default an update, and restore what it may not change."""
     warnings = _prune_and_default(request, content)
     object_metadata.preserve_system_fields(content["metadata"], old["metadata"])
-    kind_rules.prepare_for_update(request.kind, content, old, request.subresource)
+    strategy = request.kind.strategy
+    strategy.prepare_for_update(request.kind, content, old, request.subresource)
     return warnings
 
 
 def _check_preconditions(kind: Kind, meta: Content, old: Content, record: Record) -> None:
     name, version, uid = record.key.name, meta.get("resourceVersion"), meta.get("uid")
     if version in (None, "", "0"):
-        if kind_rules.needs_version(kind):
+        if kind.strategy.needs_version:
             raise version_required(kind, name)
     elif version != str(record.revision):
         raise conflict(kind, name)

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from stromboli.embedded.kinds.kind_rules import DEFINITIONS
+from stromboli.embedded.kinds.builtin.custom_resource_definition import DEFINITIONS
 from stromboli.embedded.store.records import Change
 from stromboli.embedded.store.watch import Bookmark, Event, Watch
 from stromboli.embedded.store.watch_buffers import WatchBuffers

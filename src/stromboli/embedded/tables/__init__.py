@@ -1,4 +1,5 @@
 """What `kubectl get` prints: columns per kind, as a Kubernetes API server prints them. Pure functions of objects.
 
-`builtin_printers` and `crd_printers` have the printers of kinds, `table` makes a `Table` with one.
+Built-in kinds have their printers (`kinds/builtin`), `crd_printers` makes those of others, and `table` makes a `Table`
+with one.
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from stromboli.embedded.tables.table_printer import INVALID, UNKNOWN, Content, nested_map
-
+UNKNOWN = "<unknown>"
+INVALID = "<invalid>"
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
 
 
@@ -54,6 +54,7 @@ def ago(text: Any, now: float) -> str:
     return UNKNOWN if moment is None else duration_text(now - moment)
 
 
-def age(content: Content, now: float) -> str:
+def age(content: dict[str, Any], now: float) -> str:
     """How old an object is."""
-    return ago(nested_map(content, "metadata").get("creationTimestamp"), now)
+    meta = content.get("metadata")
+    return ago(meta.get("creationTimestamp") if isinstance(meta, dict) else None, now)

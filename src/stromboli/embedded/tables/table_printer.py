@@ -8,6 +8,32 @@ from typing import Any
 
 import msgspec
 
+from stromboli.embedded.tables.age_text import INVALID, UNKNOWN, age
+
+__all__ = (
+    "AGES",
+    "CREATION_TIMES",
+    "INVALID",
+    "NONE",
+    "UNKNOWN",
+    "UNSET",
+    "Cells",
+    "Column",
+    "Content",
+    "PrintRow",
+    "TablePrinter",
+    "cell_printer",
+    "condition",
+    "count_printer",
+    "field_printer",
+    "format_labels",
+    "format_list",
+    "name_of",
+    "nested_map",
+    "printer",
+    "selector_text",
+)
+
 Content = dict[str, Any]
 """An object as plain JSON."""
 Cells = list[Any]
@@ -15,9 +41,7 @@ PrintRow = Callable[[Content, float], Cells]
 """The cells of an object at a time in seconds."""
 
 NONE = "<none>"
-UNKNOWN = "<unknown>"
 UNSET = "<unset>"
-INVALID = "<invalid>"
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -55,6 +79,21 @@ def printer(headers: str, print_row: PrintRow) -> TablePrinter:
         type = "integer" if "#" in header else "string"
         columns.append(Column(name, type, "name" if name == "Name" else "", int("+" in header)))
     return TablePrinter(tuple(columns), print_row)
+
+
+def cell_printer(headers: str, cell: Callable[[Content], Any]) -> TablePrinter:
+    """Of the name, one more cell, and the age."""
+    return printer(headers, lambda content, now: [name_of(content), cell(content), age(content, now)])
+
+
+def field_printer(headers: str, *path: str) -> TablePrinter:
+    """Of the name, a field or nothing, and the age."""
+    return cell_printer(headers, lambda content: nested_map(content, *path[:-1]).get(path[-1]) or "")
+
+
+def count_printer(headers: str, *path: str) -> TablePrinter:
+    """Of the name, a number of entries, and the age."""
+    return cell_printer(headers, lambda content: len(nested_map(content, *path[:-1]).get(path[-1]) or ()))
 
 
 # -- helpers of rows
@@ -110,3 +149,10 @@ def selector_text(selector: Content | None) -> str:
         else:
             terms.append(f"!{key}" if operator == "DoesNotExist" else key)
     return ",".join(terms) or NONE
+
+
+AGES = printer("Name | Age", lambda content, now: [name_of(content), age(content, now)])
+CREATION_TIMES = printer(
+    "Name | Created At",
+    lambda content, _: [name_of(content), nested_map(content, "metadata").get("creationTimestamp") or ""],
+)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api.schemas import builtin_schemas
-from stromboli.api.schemas.kind_semantics import problems, set_defaults
 from stromboli.api.schemas.normalization import normalize
 from stromboli.api.schemas.pods.pod_validation import template_problems
 from stromboli.api.schemas.schema_problems import MAX_PROBLEMS
 from tests.api.schemas.bad_pods import BAD_PODS, container, pod
+from tests.built_in_kinds import problems, set_defaults
 
 
 def refused(kind: str, api_version: str, spec: dict[str, Any]) -> list[str]:

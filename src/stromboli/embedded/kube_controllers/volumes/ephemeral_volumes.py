@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from stromboli.embedded.admission.volume_admission import CLAIMS
 from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.kinds.builtin.persistent_volume_claim import CLAIMS
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import ephemeral_claims, has_ephemeral

@@ -11,7 +11,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from stromboli.embedded.admission.volume_admission import PROVISIONER
+from stromboli.embedded.kinds.builtin.storage_class import PROVISIONER
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.volumes.volume_matches import (
     PROVISIONED_BY,

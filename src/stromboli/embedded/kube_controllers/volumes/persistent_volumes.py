@@ -10,16 +10,15 @@ from functools import partial
 from pathlib import Path
 
 from stromboli.api import names
-from stromboli.embedded.admission.volume_admission import (
+from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.kinds.builtin.persistent_volume import VOLUMES
+from stromboli.embedded.kinds.builtin.persistent_volume_claim import (
     CLAIMS,
-    PROVISIONER,
-    STORAGE_CLASSES,
-    VOLUMES,
     default_class,
     has_class,
     requested_size,
 )
-from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.kinds.builtin.storage_class import PROVISIONER, STORAGE_CLASSES
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.kube_controllers.volumes.folder_provisioner import FolderProvisioner

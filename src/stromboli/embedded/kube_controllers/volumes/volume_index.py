@@ -6,7 +6,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import Any
 
-from stromboli.embedded.admission.volume_admission import CLAIMS, VOLUMES
+from stromboli.embedded.kinds.builtin.persistent_volume import VOLUMES
+from stromboli.embedded.kinds.builtin.persistent_volume_claim import CLAIMS
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.volumes.volume_matches import capacity_of, class_of
 from stromboli.embedded.store.records import Change, Key, Record

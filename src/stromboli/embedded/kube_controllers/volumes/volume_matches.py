@@ -12,8 +12,9 @@ from stromboli.api.resources.quantity import exact
 from stromboli.api.schemas.storage.volume_validation import CLASS_ANNOTATION
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
-from stromboli.embedded.admission.volume_admission import PROVISIONER, requested_size
 from stromboli.embedded.kinds import object_metadata
+from stromboli.embedded.kinds.builtin.persistent_volume_claim import requested_size
+from stromboli.embedded.kinds.builtin.storage_class import PROVISIONER
 from stromboli.embedded.kinds.kind import Content
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from stromboli.embedded.admission.volume_admission import CLAIM_FINALIZER, CLAIMS, VOLUME_FINALIZER, VOLUMES
+from stromboli.embedded.kinds.builtin.persistent_volume import VOLUME_FINALIZER, VOLUMES
+from stromboli.embedded.kinds.builtin.persistent_volume_claim import CLAIM_FINALIZER, CLAIMS
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.object_metadata import add_finalizer, remove_finalizer
 from stromboli.embedded.kube_controllers.controller import Controller

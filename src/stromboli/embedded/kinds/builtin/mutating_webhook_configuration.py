@@ -1,21 +1,44 @@
-"""Webhook configurations: their match conditions must be expressions that this server can evaluate."""
+"""MutatingWebhookConfigurations, and what all webhook configurations have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
 from stromboli.api.cel.expression import CelError, Expression, ExpressionCache
 from stromboli.api.name_rules import qualified_name_errors
 from stromboli.api.schemas.schema_problems import TOO_MANY, Problem, duplicate, invalid, required
-from stromboli.embedded.kinds.kind import Content
+from stromboli.embedded.kinds.kind import EXTENSION, Content, builtin
+from stromboli.embedded.kinds.strategy import Strategy
+from stromboli.embedded.tables.table_printer import count_printer
 
-KINDS = frozenset(
-    f"{name}webhookconfigurations.admissionregistration.k8s.io" for name in ("mutating", "validating")
-)
 MAX_CONDITIONS = 64
-"""Of a webhook, as on a real API server."""
+"""Match conditions of a webhook, as on a real API server."""
+
+
+class WebhookConfigurationStrategy(Strategy):
+    has_generation = needs_version = True
+    printer = count_printer("Name | Webhooks# | Age", "webhooks")
+
+    def stored_problems(self, content: Content, old: Content | None) -> Iterable[Problem]:
+        """Match conditions must be expressions that this server can evaluate."""
+        return [
+            problem
+            for index, webhook in enumerate(content.get("webhooks") or ())
+            for problem in _conditions(
+                webhook.get("matchConditions") or [], f"webhooks[{index}].matchConditions"
+            )
+        ]
+
+    def write_warnings(self, content: Content) -> tuple[str, ...]:
+        """The webhooks of a configuration that cannot be asked."""
+        return tuple(
+            f'webhook "{webhook.get("name")}" has a clientConfig.service, and there is no network of services here:'
+            " give a clientConfig.url; every request that it covers fails unless its failurePolicy is Ignore"
+            for webhook in content.get("webhooks") or ()
+            if (webhook.get("clientConfig") or {}).get("service")
+        )
 
 
 @lru_cache(1)
@@ -26,25 +49,6 @@ def _cache() -> ExpressionCache:
 def compiled_condition(text: str) -> Expression:
     """The expression of a match condition."""
     return _cache().compiled(text)
-
-
-def problems(content: Content) -> list[Problem]:
-    """What is wrong with the match conditions of a configuration."""
-    return [
-        problem
-        for index, webhook in enumerate(content.get("webhooks") or ())
-        for problem in _conditions(webhook.get("matchConditions") or [], f"webhooks[{index}].matchConditions")
-    ]
-
-
-def warnings(content: Content) -> list[str]:
-    """The webhooks of a configuration that cannot be asked."""
-    return [
-        f'webhook "{webhook.get("name")}" has a clientConfig.service, and there is no network of services here: give a'
-        " clientConfig.url; every request that it covers fails unless its failurePolicy is Ignore"
-        for webhook in content.get("webhooks") or ()
-        if (webhook.get("clientConfig") or {}).get("service")
-    ]
 
 
 def _conditions(conditions: list[dict[str, Any]], path: str) -> Iterator[Problem]:
@@ -74,3 +78,12 @@ def _condition(condition: dict[str, Any], path: str) -> Iterator[Problem]:
         compiled_condition(text)
     except CelError as error:
         yield invalid(f"{path}.expression", text, f"compilation failed: {error}")
+
+
+KIND = builtin(
+    "admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    strategy=WebhookConfigurationStrategy(),
+    **EXTENSION,
+)
