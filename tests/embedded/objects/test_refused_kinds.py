@@ -1,4 +1,4 @@
-"""Kinds that nobody looks after are refused in words that say what to do instead."""
+"""Kinds that have no controller are refused, with a remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
 
 @pytest.mark.parametrize("version", ["v2", "v1", "v2beta2"])
-def test_autoscalers_are_refused_in_every_version_with_the_way_out(tmp_path: Path, version: str) -> None:
+def test_autoscalers_are_refused_in_every_version_with_a_remedy(tmp_path: Path, version: str) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:
             body = {
@@ -26,7 +26,7 @@ def test_autoscalers_are_refused_in_every_version_with_the_way_out(tmp_path: Pat
             }
             status, refusal = await api.request("POST", AUTOSCALERS.format(version), body)
             assert (status, refusal["reason"]) == (403, "Forbidden")
-            assert "set it with `kubectl scale`" in refusal["message"]
+            assert "set the number of pods with `kubectl scale`" in refusal["message"]
 
     asyncio.run(scenario())
 
