@@ -260,6 +260,7 @@ def forgotten(world: LivingWorld) -> list[Job]:
 @example(
     seed=3570422160, started=False
 )  # a promised job is held for capacity being freed, and keeps its turn
+@example(seed=808182, started=False)  # a parked job starts, and one more of its pods than it needs fits
 @example(seed=3481758640, started=False)  # the phase of a job is written later than it was decided
 @example(seed=3506011805, started=False)  # a pod that is held would delay a promised start, a second later
 @examples(8)
