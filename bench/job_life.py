@@ -13,7 +13,8 @@ from msgspec import Struct, json
 
 from bench import jobs
 from stromboli.api.types.volcano_job import Job
-from stromboli.controllers.runner import CONTROLLERS, ControllerRunner
+from stromboli.controllers.runner import ControllerRunner
+from stromboli.controllers.volcano_controllers import CONTROLLERS
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.request import Request
 from tests.controllers.in_memory_api import InMemoryApi, Manifest

@@ -102,7 +102,7 @@ def measure(name: str, sort: type[ControlPlane], count: int) -> Arrival:
 async def _measured(name: str, plane: ControlPlane, count: int) -> Arrival:
     usage = _Usage([*(process.pid for process in plane._running.values()), os.getpid()])
     async with Client(find_access(str(plane.kubeconfig))) as client:
-        runner = ControllerRunner(client, Options(leader_elect=False), kinds=(JobController,))
+        runner = ControllerRunner(client, (JobController,), Options(leader_elect=False))
         running = asyncio.create_task(runner.run())
         admitting = asyncio.create_task(_admit(runner, client))
         while runner.unsynced:

@@ -36,7 +36,7 @@ async def running_controllers(
     write_time_left: Callable[[], float] = lambda: math.inf,
 ) -> AsyncIterator[ControllerRunner]:
     """A runner that works as long as the block lasts."""
-    runner = ControllerRunner(api, options, write_time_left, clock=clock or SettableClock(), kinds=kinds)  # type: ignore[arg-type]
+    runner = ControllerRunner(api, kinds, options, write_time_left, clock=clock or SettableClock())  # type: ignore[arg-type]
     running = asyncio.create_task(runner.run())
     try:
         yield runner

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from stromboli.controllers import pending_writes
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
-from stromboli.controllers.runner import CONTROLLERS, ControllerRunner
+from stromboli.controllers.runner import ControllerRunner
+from stromboli.controllers.volcano_controllers import CONTROLLERS
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.chaos import Chaos, RunningClock, UnreliableApi
 from tests.controllers.in_memory_api import InMemoryApi
@@ -135,7 +136,7 @@ async def tumble(api: UnreliableApi, chaos: Chaos, trouble: Trouble, seed: int, 
     """Let controllers work through trouble, killing them now and then; then let them finish in peace."""
     chance, clock = random.Random(seed), RunningClock()
     for life in range(deaths + 1):
-        runner = ControllerRunner(api, NEVER_GIVES_UP, clock=clock, kinds=KINDS)  # type: ignore[arg-type]
+        runner = ControllerRunner(api, KINDS, NEVER_GIVES_UP, clock=clock)  # type: ignore[arg-type]
         running = asyncio.create_task(runner.run())
         try:
             for step in range(10):

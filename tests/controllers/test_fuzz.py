@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from stromboli.controllers.options import Options
-from stromboli.controllers.runner import CONTROLLERS, ControllerRunner
+from stromboli.controllers.runner import ControllerRunner
+from stromboli.controllers.volcano_controllers import CONTROLLERS
 from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.running import NOW, SettableClock, wait_until
 from tests.number_of_examples import scaled
@@ -168,7 +169,7 @@ def test_no_object_breaks_a_controller_or_holds_up_the_others(
         for plural, obj in objects:
             api.put(plural, obj)
         options = Options(controllers=("*", "-job-controller"), shutdown_timeout=0.2)
-        runner = ControllerRunner(api, options, clock=SettableClock(NOW + 301), kinds=CONTROLLERS)  # type: ignore[arg-type]
+        runner = ControllerRunner(api, CONTROLLERS, options, clock=SettableClock(NOW + 301))  # type: ignore[arg-type]
         running = asyncio.create_task(runner.run())
         try:
             await wait_until(lambda: not runner.unsynced)

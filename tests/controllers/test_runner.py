@@ -10,13 +10,13 @@ from collections.abc import Iterable
 import pytest
 
 from stromboli.api.types.scheduling import Queue
-from stromboli.controllers import controller
+from stromboli.controllers import reconciler
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.options import Options
 from stromboli.controllers.queue.controller import QueueController
 from stromboli.controllers.recorder import Recorder
-from stromboli.controllers.runner import CONTROLLERS
+from stromboli.controllers.volcano_controllers import CONTROLLERS
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.in_memory_api import InMemoryApi
@@ -122,7 +122,7 @@ def test_one_hopeless_object_is_told_of_and_stops_nobody() -> None:
 
 
 def test_what_we_gave_up_is_tried_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller, "GIVE_UP_PAUSE", 0.05)
+    monkeypatch.setattr(reconciler, "GIVE_UP_PAUSE", 0.05)
 
     async def run() -> None:
         api = InMemoryApi()
@@ -150,8 +150,8 @@ class Refused(Marking):
 def test_a_failure_is_logged_when_it_is_new_and_then_only_now_and_then(
     interval: float, several: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(controller, "REFUSAL_PAUSE", 0.0)
-    monkeypatch.setattr(controller, "LOG_INTERVAL", interval)
+    monkeypatch.setattr(reconciler, "REFUSAL_PAUSE", 0.0)
+    monkeypatch.setattr(reconciler, "LOG_INTERVAL", interval)
 
     async def run() -> None:
         api = InMemoryApi()
@@ -161,7 +161,7 @@ def test_a_failure_is_logged_when_it_is_new_and_then_only_now_and_then(
             assert isinstance(refused, Refused)
             await wait_until(lambda: refused.tried["web"] > 3)
 
-    with caplog.at_level(logging.WARNING, "stromboli.controllers.controller"):
+    with caplog.at_level(logging.WARNING, "stromboli.controllers.reconciler"):
         asyncio.run(run())
     lines = [record.getMessage() for record in caplog.records]
     assert "is forbidden: exceeded quota: small; it is tried again" in lines[0]
@@ -324,7 +324,7 @@ def test_metrics_and_events_that_fail_stop_no_controller(monkeypatch: pytest.Mon
 
     async def story() -> tuple[list[str], bytes]:
         api = InMemoryApi()
-        monkeypatch.setattr(Recorder, "_record", fail)
+        monkeypatch.setattr(Recorder, "_enqueue", fail)
         async with running_controllers(api, QueueController) as runner:
             for metric in (runner.metrics.sync, runner.metrics.writes, *runner.metrics.groups.values()):
                 monkeypatch.setattr(metric, "labels", fail)
@@ -361,3 +361,63 @@ def test_others_have_their_turn_while_thousands_of_keys_have_nothing_to_do() -> 
             await wait_until(lambda: len(idle.tried) == 2000)
 
     asyncio.run(run())
+
+
+class Hanging(Marking):
+    """Hangs at every queue whose name says so."""
+
+    workers = 2
+    patience = 0.01
+
+    async def sync(self, key: str) -> float | None:
+        if key.startswith("hangs"):
+            self.tried[key] += 1
+            await asyncio.Event().wait()
+        return await super().sync(key)
+
+
+def test_keys_that_hang_delay_no_other_key() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        for number in range(10):
+            api.put("queues", queue(f"hangs-{number}"))
+        async with running_controllers(api, Hanging) as runner:
+            hanging = runner.controllers[0]
+            assert isinstance(hanging, Hanging)
+            await wait_until(lambda: len(hanging.tried) == 10)
+            api.put("queues", queue("other"))
+            await wait_until(lambda: marked(api) == {"other"})
+            assert {hanging.tried[f"hangs-{number}"] for number in range(10)} == {1}
+
+    asyncio.run(run())
+
+
+def test_no_more_workers_are_kept_than_there_should_be() -> None:
+    """After slow syncs."""
+
+    async def run() -> None:
+        async with running_controllers(InMemoryApi(), Slow) as runner:
+            slow = runner.controllers[0]
+            assert isinstance(slow, Slow)
+            for number in range(20):
+                slow.queue.add(str(number))
+            await wait_until(lambda: len(slow.tried) == 20)
+            assert slow.most > slow.workers
+            await wait_until(lambda: slow.at_work == 0 and len(slow._workers) == slow.workers)
+
+    asyncio.run(run())
+
+
+class Slow(Marking):
+    """Takes longer for each key than it has patience."""
+
+    patience = 0.01
+    at_work = most = 0
+
+    async def sync(self, key: str) -> float | None:
+        self.tried[key] += 1
+        self.at_work += 1
+        self.most = max(self.most, self.at_work)
+        await asyncio.sleep(0.1)
+        self.at_work -= 1
+        return None

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from stromboli.controllers.workqueue import WorkQueue, backoff
+from stromboli.controllers.workqueue import WorkQueue
 from tests.number_of_examples import scaled
 
 
@@ -100,13 +100,23 @@ def test_of_several_times_the_first_counts() -> None:
     assert taken(queue) == []
 
 
+def pauses(failures: int, **limits: float) -> list[float]:
+    """How long a key waits after each of so many failures in a row."""
+    queue: WorkQueue[str] = WorkQueue(Clock(), **limits)
+    return [queue.add_rate_limited("a") for _ in range(failures)]
+
+
 @pytest.mark.parametrize(("failures", "pause"), [(1, 0.005), (2, 0.01), (3, 0.02), (15, 81.92), (30, 1000)])
 def test_each_failure_waits_twice_as_long(failures: int, pause: float) -> None:
-    assert backoff(failures) == pytest.approx(pause)
+    assert pauses(failures)[-1] == pytest.approx(pause)
 
 
 def test_fifteen_failures_take_under_three_minutes() -> None:
-    assert sum(backoff(number) for number in range(1, 16)) == pytest.approx(163.8, abs=0.1)
+    assert sum(pauses(15)) == pytest.approx(163.8, abs=0.1)
+
+
+def test_a_queue_may_wait_less_after_many_failures() -> None:
+    assert pauses(30, max_pause=60.0)[-2:] == [60.0, 60.0]
 
 
 def test_a_success_forgets_the_failures() -> None:

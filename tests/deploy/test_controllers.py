@@ -11,9 +11,9 @@ from stromboli.controllers.api_writer import ApiWriter
 from stromboli.controllers.context import Context
 from stromboli.controllers.options import Options, parse
 from stromboli.controllers.recorder import Recorder
-from stromboli.controllers.runner import CONTROLLERS
 from stromboli.controllers.sharding.sharding_config import config_of_yaml
 from stromboli.controllers.store import Store
+from stromboli.controllers.volcano_controllers import CONTROLLERS
 from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.reflector import WatchScope
 from stromboli.kube.request import GuardedClient

@@ -13,7 +13,7 @@ from stromboli.kube.cluster_access import find_access
 
 async def run(kubeconfig: str) -> None:
     async with Client(find_access(kubeconfig)) as client:
-        await ControllerRunner(client, kinds=WORKLOAD_CONTROLLERS).run()
+        await ControllerRunner(client, WORKLOAD_CONTROLLERS).run()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from functools import partial
 from stromboli.controllers.controller_metrics import Metrics
 from stromboli.controllers.options import Options
 from stromboli.controllers.runner import ControllerRunner
+from stromboli.controllers.volcano_controllers import CONTROLLERS
 from stromboli.daemon.process_shell import ElectedProcess
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.kube.api_client import Client
@@ -35,7 +36,7 @@ class Process(ElectedProcess[Options]):
 
     async def _run_controllers(self, client: Client) -> int:
         runner = self._runner = ControllerRunner(
-            client, self.options, self._write_time_left, self._metrics, self._identity
+            client, CONTROLLERS, self.options, self._write_time_left, self._metrics, self._identity
         )
         stopping = asyncio.create_task(self._stop_with_process(runner))
         gc.freeze()  # imported modules are never collected

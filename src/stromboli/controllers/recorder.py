@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable, Callable
 
 from stromboli.api import names
 from stromboli.api.types.meta import Object
@@ -12,21 +13,46 @@ from stromboli.controllers.user_event import UserEvent
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
-from stromboli.kube.request import ApiError, GuardedClient, LeaseLost, NoResponse
+from stromboli.kube.request import ApiError, LeaseLost, NoResponse, Request
 
 log = logging.getLogger(__name__)
 
 MAX_PENDING = 2000
+Send = Callable[[Request], Awaitable[object]]
+"""Sends a request to the API server."""
 
 
-class Recorder:
-    """The event recorder of all controllers."""
+class ComponentRecorder:
+    """Records events in the name of a component, by the recorder of all."""
 
-    def __init__(
-        self, client: GuardedClient, events: EventRecorder, guard: TelemetryGuard | None = None
-    ) -> None:
+    def __init__(self, recorder: Recorder, component: str) -> None:
+        self._recorder = recorder
+        self._component = component
+
+    def normal(self, obj: Object, reason: str, message: str) -> None:
+        self.record(obj, UserEvent(names.NORMAL, reason, message))
+
+    def warning(self, obj: Object, reason: str, message: str) -> None:
+        self.record(obj, UserEvent(names.WARNING, reason, message))
+
+    def record(self, obj: Object, event: UserEvent) -> None:
+        resource, meta = WATCHED_RESOURCES[type(obj)], obj.metadata
+        self.record_at(
+            ObjectReference(resource.kind, meta.namespace, meta.name, meta.uid, resource.api_version), event
+        )
+
+    def record_at(self, subject: ObjectReference, event: UserEvent) -> None:
+        """Record an event on an object of any kind."""
+        self._recorder.enqueue(PendingEvent(subject, *event, self._component))
+
+
+class Recorder(ComponentRecorder):
+    """The event recorder of all controllers, whose own component is that of `events`."""
+
+    def __init__(self, send: Send, events: EventRecorder, guard: TelemetryGuard | None = None) -> None:
+        super().__init__(self, "")
         self._guard = guard or TelemetryGuard()
-        self._client = client
+        self._send = send
         self._events = events
         self._pending: deque[PendingEvent] = deque()
         self._wake = asyncio.Event()
@@ -39,28 +65,19 @@ class Recorder:
         """Events left out because there were too many."""
         return self._dropped + self._events.dropped
 
-    def normal(self, obj: Object, reason: str, message: str) -> None:
-        self.record(obj, UserEvent(names.NORMAL, reason, message))
-
-    def warning(self, obj: Object, reason: str, message: str) -> None:
-        self.record(obj, UserEvent(names.WARNING, reason, message))
-
     def of_component(self, component: str) -> ComponentRecorder:
         """A recorder whose events come from another component."""
         return ComponentRecorder(self, component)
 
-    def record(self, obj: Object, event: UserEvent, component: str = "") -> None:
+    def enqueue(self, event: PendingEvent) -> None:
         with self._guard("events"):
-            self._record(obj, event, component)
+            self._enqueue(event)
 
-    def _record(self, obj: Object, event: UserEvent, component: str) -> None:
+    def _enqueue(self, event: PendingEvent) -> None:
         if len(self._pending) >= MAX_PENDING:
             self._dropped += 1
             return
-        resource = WATCHED_RESOURCES[type(obj)]
-        meta = obj.metadata
-        reference = ObjectReference(resource.kind, meta.namespace, meta.name, meta.uid, resource.api_version)
-        self._pending.append(PendingEvent(reference, *event, component))
+        self._pending.append(event)
         self._drained.clear()
         self._wake.set()
 
@@ -85,26 +102,9 @@ class Recorder:
             if request is None:
                 return
             try:
-                await self._client.send(request)
+                await self._send(request)
                 return
             except (ApiError, NoResponse, LeaseLost) as error:
                 if not self._events.failed(event, error):
                     log.debug("an event was not written: %s", error)
                     return
-
-
-class ComponentRecorder:
-    """Records events in the name of a component, by the recorder of all."""
-
-    def __init__(self, recorder: Recorder, component: str) -> None:
-        self._recorder = recorder
-        self._component = component
-
-    def normal(self, obj: Object, reason: str, message: str) -> None:
-        self.record(obj, UserEvent(names.NORMAL, reason, message))
-
-    def warning(self, obj: Object, reason: str, message: str) -> None:
-        self.record(obj, UserEvent(names.WARNING, reason, message))
-
-    def record(self, obj: Object, event: UserEvent) -> None:
-        self._recorder.record(obj, event, self._component)

@@ -1,4 +1,4 @@
-"""Runs all controllers on one event loop: `ControllerRunner(client, options).run()`, until `stop`.
+"""Runs controllers on one event loop: `ControllerRunner(client, kinds, options).run()`, until `stop`.
 
 `stromboli controllers` runs it in a process with leader election, the embedded cluster beside its API server.
 """
@@ -20,17 +20,8 @@ from stromboli.controllers.api_writer import ApiWriter
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.controller_metrics import Metrics
-from stromboli.controllers.cronjob.controller import CronJobController
-from stromboli.controllers.finished_job_gc import GarbageController
-from stromboli.controllers.hypernode.controller import HyperNodeController
-from stromboli.controllers.job.controller import JobController
-from stromboli.controllers.jobflow.controller import JobFlowController
-from stromboli.controllers.jobtemplate import JobTemplateController
 from stromboli.controllers.options import Options
-from stromboli.controllers.podgroup.controller import PodGroupController
-from stromboli.controllers.queue.controller import QueueController
 from stromboli.controllers.recorder import Recorder
-from stromboli.controllers.sharding.controller import ShardingController
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.api_client import Client
 from stromboli.kube.event_recorder import EventRecorder
@@ -39,18 +30,6 @@ from stromboli.kube.request import GuardedClient
 
 log = logging.getLogger(__name__)
 
-CONTROLLERS: tuple[type[Controller[Any]], ...] = (
-    JobController,
-    PodGroupController,
-    QueueController,
-    GarbageController,
-    JobFlowController,
-    JobTemplateController,
-    CronJobController,
-    HyperNodeController,
-    ShardingController,
-)
-"""All controllers, in the order in which they are created."""
 COMPONENT = "vc-controller-manager"
 SYNC_WARNING = 30.0
 """Seconds after which the log says which kinds a controller still waits for."""
@@ -62,19 +41,21 @@ class ControllerRunner:
     def __init__(
         self,
         client: Client,
+        kinds: Collection[type[Controller[Any]]],
         options: Options | None = None,
         write_time_left: Callable[[], float] = lambda: math.inf,
         metrics: Metrics | None = None,
         instance: str = COMPONENT,
         clock: Callable[[], float] = time.time,
-        kinds: Collection[type[Controller[Any]]] = CONTROLLERS,
     ) -> None:
         """`write_time_left` is as for `GuardedClient`."""
         self.options = options = options if options is not None else Options()
         self.metrics = metrics = metrics if metrics is not None else Metrics()
         writer = ApiWriter(client, write_time_left, on_write=metrics.on_write)
         self.recorder = Recorder(
-            GuardedClient(client, write_time_left), EventRecorder(COMPONENT, instance, clock), metrics.guard
+            GuardedClient(client, write_time_left).send,
+            EventRecorder(COMPONENT, instance, clock),
+            metrics.guard,
         )
         self.context = Context(writer, self.recorder, options, metrics, clock)
         self.controllers = self._create(kinds)

@@ -7,10 +7,12 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
+from stromboli.kube.request import Backoff
+
 Key = TypeVar("Key", bound=Hashable)
 
 FIRST_PAUSE, MAX_PAUSE = 0.005, 1000.0
-"""Seconds that a key waits after its first failure, and at most."""
+"""Seconds that a key waits after its first failure, and at most unless a queue has another limit."""
 QPS, BURST = 10.0, 100
 """The token bucket of all failed keys."""
 
@@ -27,16 +29,12 @@ class Clock(Protocol):
     def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> Timer: ...
 
 
-def backoff(failures: int) -> float:
-    """Seconds that a key waits after so many failures in a row."""
-    return min(MAX_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 60))
-
-
 class WorkQueue(Generic[Key]):
     """Keys that wait for a worker, at most one timer per key, and how often each key has failed."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, clock: Clock | None = None, max_pause: float = MAX_PAUSE) -> None:
         self._given_clock = clock
+        self._backoff = Backoff(FIRST_PAUSE, max_pause, jitter=lambda: 1.0)
         self._queue: deque[Key] = deque()
         self._dirty: set[Key] = set()
         """Keys to be processed: those in the queue, and those that were added while being processed."""
@@ -95,7 +93,7 @@ class WorkQueue(Generic[Key]):
     def add_rate_limited(self, key: Key, at_least: float = 0.0) -> float:
         """The key failed: add it after a pause, which is returned."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        pause = max(backoff(failures), self._take_token(), at_least)
+        pause = max(self._backoff.pause(failures), self._take_token(), at_least)
         self.add_after(key, pause)
         return pause
 

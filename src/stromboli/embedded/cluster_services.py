@@ -25,6 +25,7 @@ from stromboli.api.types.meta import Object
 from stromboli.controllers.hypernode.discovery_config import config_map_place
 from stromboli.controllers.options import Options as ControllerOptions
 from stromboli.controllers.runner import ControllerRunner
+from stromboli.controllers.volcano_controllers import CONTROLLERS
 from stromboli.controllers.workloads.workload_controllers import WORKLOAD_CONTROLLERS
 from stromboli.embedded.data_files import DataError
 from stromboli.embedded.http.explain_responses import ClusterExplanations
@@ -214,7 +215,7 @@ async def controllers(config: ServiceConfig) -> AsyncIterator[asyncio.Task[objec
         racks, place = has_racks(config.nodes), config_map_place(os.environ)
         if racks:
             await configure_discovery(client, *place)
-        runner = ControllerRunner(client, options)
+        runner = ControllerRunner(client, CONTROLLERS, options)
         async with _task(runner.run(), "controllers", runner.stop) as task:
             if racks:
                 await _wait_ready(wait_until_discovered(client, *place), task)
@@ -226,7 +227,7 @@ async def workloads(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
     """The controllers of Kubernetes' workloads, which are Kubernetes' own elsewhere."""
     async with Client(config.access) as client:
         options = ControllerOptions(leader_elect=False, shutdown_timeout=SHUTDOWN_TIMEOUT)
-        runner = ControllerRunner(client, options, kinds=WORKLOAD_CONTROLLERS)
+        runner = ControllerRunner(client, WORKLOAD_CONTROLLERS, options)
         async with _task(runner.run(), "workloads", runner.stop) as task:
             yield task
 

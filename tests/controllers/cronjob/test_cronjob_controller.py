@@ -90,6 +90,28 @@ def test_a_controller_that_dies_before_it_wrote_the_status_starts_no_second_job(
     asyncio.run(run())
 
 
+def test_an_event_is_recorded_once_though_the_write_after_it_is_retried() -> None:
+    async def run() -> None:
+        api, clock = InMemoryApi(), SettableClock(NOW + 1)
+        cron(api)
+        async with running_controllers(api, CronJobController, clock=clock) as runner:
+            await wait_until_idle(api, runner)
+            conflicts = [ApiError(409, "Conflict", "changed")] * 3
+
+            def refuse(request: Request) -> None:
+                if request.method == "PATCH" and "/cronjobs" in request.path and conflicts:
+                    raise conflicts.pop()
+
+            api.before = refuse
+            finish(api, f"c-{MINUTE}")
+            await wait_until(lambda: "lastSuccessfulTime" in status(api))
+            await wait_until_idle(api, runner)
+        counts = {event["reason"]: event["count"] for event in api.every("events")}
+        assert counts == {"SuccessfulCreate": 1, "SawCompletedJob": 1}
+
+    asyncio.run(run())
+
+
 def test_a_lost_answer_makes_no_second_job_and_the_first_is_adopted() -> None:
     async def run() -> None:
         api, clock = InMemoryApi(), SettableClock(NOW + 1)

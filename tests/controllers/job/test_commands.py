@@ -29,6 +29,28 @@ def test_a_command_that_could_not_be_deleted_is_deleted_later() -> None:
     asyncio.run(story())
 
 
+def test_an_event_is_recorded_once_though_the_writes_after_it_are_retried() -> None:
+    async def story() -> None:
+        api = submitted()
+        async with at_work(api) as runner:
+            await wait_until_idle(api, runner)
+            conflicts = [ApiError(409, "Conflict", "changed")] * 3
+
+            def refuse(request: Request) -> None:
+                if request.method == "PATCH" and request.path.endswith("/j/status") and conflicts:
+                    raise conflicts.pop()
+
+            api.before = refuse
+            command(api, "stop", "AbortJob")
+            await wait_until(lambda: phase(api) == "Aborted")
+            await wait_until_idle(api, runner)
+            assert conflicts == []
+        counts = {event["reason"]: event["count"] for event in api.every("events")}
+        assert (counts["CommandIssued"], counts["ExecuteAction"]) == (1, 1)
+
+    asyncio.run(story())
+
+
 def test_a_command_of_another_namespace_does_nothing() -> None:
     async def story() -> None:
         api = submitted()

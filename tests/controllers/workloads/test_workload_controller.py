@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.controllers import controller as controller_base
+from stromboli.controllers import reconciler
 from stromboli.controllers.workloads.replicaset.controller import ReplicaSetController
 from stromboli.controllers.workloads.replicaset.reconcile import Owner, Scale
 from stromboli.kube.request import ApiError, NoResponse, Request
@@ -31,8 +31,8 @@ def test_an_owner_that_rests_after_a_failure_waits_longer_each_time(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("CRITICAL")
-    monkeypatch.setattr(controller_base, "REST", 0.0)
-    monkeypatch.setattr(controller_base, "REFUSAL_PAUSE", 0.0)
+    monkeypatch.setattr(reconciler.Reconciler, "rest_factor", 0.0)
+    monkeypatch.setattr(reconciler, "REFUSAL_PAUSE", 0.0)
     api = cluster()
 
     def refuse(request: Request) -> None:

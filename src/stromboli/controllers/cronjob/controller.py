@@ -15,10 +15,11 @@ from stromboli.api.types.volcano_job import Job
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response, is_final, is_namespace_terminating
 from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller, SyncError
+from stromboli.controllers.controller import Controller
 from stromboli.controllers.cronjob.reconcile import reconcile, started
 from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
 from stromboli.controllers.owner_references import controller_keys, controller_uid, owned_by, owner_key
+from stromboli.controllers.reconciler import SyncError
 from stromboli.kube.request import ApiError, NoResponse
 
 
@@ -56,8 +57,6 @@ class CronJobController(Controller[str]):
             return None
         since = self._rescheduled.get(cron.metadata.uid, 0.0)
         outcome = reconcile(cron, await self._jobs_of(cron), self.context.clock(), since)
-        for event in outcome.events:
-            self.context.recorder.record(cron, event)
         for job in outcome.prune:
             await self._prune(cron, job)
         for job in outcome.replace:
@@ -69,6 +68,8 @@ class CronJobController(Controller[str]):
             if created is not None:
                 status = started(outcome, created, outcome.due)
         await self._write_status(cron, status)
+        for event in outcome.events:
+            self.context.recorder.record(cron, event)
         return outcome.requeue_after
 
     async def _jobs_of(self, cron: CronJob) -> list[Job]:

@@ -18,9 +18,9 @@ from stromboli.api import names
 from stromboli.api.types.meta import Object
 from stromboli.api.types.volcano_job import Job, Manifest
 from stromboli.controllers.api_writer import ApiWriter
-from stromboli.controllers.controller import SyncError
 from stromboli.controllers.job.plugins.job_plugin import Attachment
 from stromboli.controllers.owner_references import controller_reference
+from stromboli.controllers.reconciler import SyncError
 from stromboli.kube.api_resources import resource_of
 
 

@@ -15,7 +15,7 @@ from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response, is_denied
 from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller, SyncError
+from stromboli.controllers.controller import Controller
 from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
 from stromboli.controllers.job.pod_facts import ENDED
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
@@ -28,6 +28,7 @@ from stromboli.controllers.podgroup.implied_groups import (
     group_name,
     group_of,
 )
+from stromboli.controllers.reconciler import SyncError
 from stromboli.controllers.store import Store
 from stromboli.controllers.watched_kinds import Pod, ReplicaSet, StatefulSet
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES

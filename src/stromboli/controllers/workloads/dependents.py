@@ -10,9 +10,9 @@ from stromboli.api.patches import STRATEGIC
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import Object
 from stromboli.controllers.api_writer import BACKGROUND, decode_response
-from stromboli.controllers.controller import SyncError
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
 from stromboli.controllers.pending_writes import PendingWrites
+from stromboli.controllers.reconciler import SyncError
 from stromboli.controllers.workloads.adoption import adoption_patch, claims, release_patch
 from stromboli.controllers.workloads.workload_controller import WorkloadController
 from stromboli.controllers.workloads.workload_kinds import SelectingWorkload

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stromboli.controllers.controller import SyncError
+from stromboli.controllers.reconciler import SyncError
 from stromboli.controllers.workloads.controller_revisions import (
     ControllerRevision,
     NextRevision,

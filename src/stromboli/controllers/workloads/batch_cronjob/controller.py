@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from stromboli.controllers.api_writer import decode_response, is_final, is_namespace_terminating
 from stromboli.controllers.context import Context
-from stromboli.controllers.controller import SyncError
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
+from stromboli.controllers.reconciler import SyncError
 from stromboli.controllers.workloads.batch_cronjob.batch_cronjob_kind import BatchCronJob
 from stromboli.controllers.workloads.batch_cronjob.reconcile import reconcile, started
 from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob
@@ -52,8 +52,6 @@ class BatchCronJobController(WorkloadController[BatchCronJob]):
         with self.computing(cron):
             since = self._rescheduled.get(cron.metadata.uid, 0.0)
             outcome = reconcile(cron, jobs, self.context.clock(), since)
-        for event in outcome.events:
-            self.recorder.record(cron, event)
         for job in outcome.delete:
             await self._delete(cron, job)
         status = outcome.status
@@ -62,6 +60,8 @@ class BatchCronJobController(WorkloadController[BatchCronJob]):
             if created is not None:
                 status = started(outcome, created, outcome.due)
         await self.write_status(cron, status)
+        for event in outcome.events:
+            self.recorder.record(cron, event)
         return outcome.requeue_after
 
     async def _jobs_of(self, cron: BatchCronJob) -> list[BatchJob]:

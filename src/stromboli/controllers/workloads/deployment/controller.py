@@ -10,8 +10,8 @@ import msgspec
 from stromboli.api.types.meta import LabelSelector
 from stromboli.controllers.api_writer import is_namespace_terminating
 from stromboli.controllers.context import Context
-from stromboli.controllers.controller import SyncError
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
+from stromboli.controllers.reconciler import SyncError
 from stromboli.controllers.workloads.dependents import Dependents
 from stromboli.controllers.workloads.deployment.reconcile import Outcome, Update, reconcile
 from stromboli.controllers.workloads.deployment.revisions import revisions_of
