@@ -55,6 +55,12 @@ class Strategy:
     """Whether quotas charge what its objects say, and not their number alone."""
     printer: TablePrinter = AGES
 
+    def __init__(self, **particular: Any) -> None:
+        """What is particular to a kind, by the names of attributes and methods here; methods without `self`."""
+        unknown = [name for name in particular if not hasattr(type(self), name)]
+        assert not unknown, unknown
+        vars(self).update(particular)
+
     # -- defaults and validation, of objects alone
 
     def set_defaults(self, content: Content) -> None:

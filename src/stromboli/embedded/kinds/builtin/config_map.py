@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from stromboli.api.schemas.schema_problems import Problem, invalid, too_long
 from stromboli.embedded.kinds.config_data import (
@@ -17,7 +17,7 @@ from stromboli.embedded.kinds.strategy import Strategy
 from stromboli.embedded.tables.table_printer import cell_printer
 
 
-def _problems(content: Content, old: Content) -> Iterator[Problem]:
+def _problems(content: Content, old: Content | None) -> Iterator[Problem]:
     data, binary = content.get("data") or {}, content.get("binaryData") or {}
     for key in data:
         yield from key_problems("data", key)
@@ -27,18 +27,17 @@ def _problems(content: Content, old: Content) -> Iterator[Problem]:
         yield from key_problems("binaryData", key)
     if sum(map(text_size, data.values())) + sum(map(decoded_size, binary.values())) > MAX_DATA:
         yield too_long("[]", MAX_DATA)
-    yield from immutable_problems(content, old, ("data", "binaryData"))
+    yield from immutable_problems(content, old or {}, ("data", "binaryData"))
 
 
-class ConfigMapStrategy(Strategy):
-    counted_by_name = True
-    printer = cell_printer(
-        "Name | Data# | Age",
-        lambda content: len(content.get("data") or ()) + len(content.get("binaryData") or ()),
-    )
-
-    def stored_problems(self, content: Content, old: Content | None) -> Iterable[Problem]:
-        return _problems(content, old or {})
-
-
-KIND = builtin("", "configmaps", "ConfigMap", "cm", strategy=ConfigMapStrategy())
+_PRINTER = cell_printer(
+    "Name | Data# | Age",
+    lambda content: len(content.get("data") or ()) + len(content.get("binaryData") or ()),
+)
+KIND = builtin(
+    "",
+    "configmaps",
+    "ConfigMap",
+    "cm",
+    strategy=Strategy(counted_by_name=True, printer=_PRINTER, stored_problems=_problems),
+)

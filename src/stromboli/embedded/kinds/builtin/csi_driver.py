@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from stromboli.api.schemas.schema_problems import Problem
 from stromboli.api.schemas.storage import storage_validation
 from stromboli.embedded.kinds.kind import CLUSTER, Content, builtin
 from stromboli.embedded.kinds.strategy import Strategy
@@ -28,21 +25,20 @@ def _row(driver: Content, now: float) -> Cells:
     ]
 
 
-class CSIDriverStrategy(Strategy):
-    needs_version = True
-    printer = printer(
-        "Name | AttachRequired | PodInfoOnMount | StorageCapacity | TokenRequests | RequiresRepublish | Modes | Age",
-        _row,
-    )
-
-    def set_defaults(self, content: Content) -> None:
-        storage_validation.set_driver_defaults(content)
-
-    def problems(self, content: Content) -> Iterable[Problem]:
-        return storage_validation.csi_driver_problems(content)
-
-    def update_problems(self, old: Content, new: Content) -> Iterable[Problem]:
-        return storage_validation.csi_driver_update_problems(old, new)
-
-
-KIND = builtin("storage.k8s.io", "csidrivers", "CSIDriver", strategy=CSIDriverStrategy(), **CLUSTER)
+_PRINTER = printer(
+    "Name | AttachRequired | PodInfoOnMount | StorageCapacity | TokenRequests | RequiresRepublish | Modes | Age",
+    _row,
+)
+KIND = builtin(
+    "storage.k8s.io",
+    "csidrivers",
+    "CSIDriver",
+    strategy=Strategy(
+        needs_version=True,
+        printer=_PRINTER,
+        set_defaults=storage_validation.set_driver_defaults,
+        problems=storage_validation.csi_driver_problems,
+        update_problems=storage_validation.csi_driver_update_problems,
+    ),
+    **CLUSTER,
+)

@@ -22,8 +22,9 @@ def _row(slice: Content, now: float) -> Cells:
     ]
 
 
-class EndpointSliceStrategy(Strategy):
-    printer = printer("Name | AddressType | Ports | Endpoints | Age", _row)
-
-
-KIND = builtin("discovery.k8s.io", "endpointslices", "EndpointSlice", strategy=EndpointSliceStrategy())
+KIND = builtin(
+    "discovery.k8s.io",
+    "endpointslices",
+    "EndpointSlice",
+    strategy=Strategy(printer=printer("Name | AddressType | Ports | Endpoints | Age", _row)),
+)

@@ -20,8 +20,10 @@ def _addresses(endpoints: Content) -> Any:
     )
 
 
-class EndpointsStrategy(Strategy):
-    printer = cell_printer("Name | Endpoints | Age", _addresses)
-
-
-KIND = builtin("", "endpoints", "Endpoints", "ep", strategy=EndpointsStrategy())
+KIND = builtin(
+    "",
+    "endpoints",
+    "Endpoints",
+    "ep",
+    strategy=Strategy(printer=cell_printer("Name | Endpoints | Age", _addresses)),
+)

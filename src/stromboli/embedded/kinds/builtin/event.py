@@ -30,13 +30,6 @@ def _row(event: Content, now: float) -> Cells:
     ]
 
 
-class EventStrategy(Strategy):
-    printer = printer(
-        "Last Seen | Type | Reason | Object | Subobject+ | Source+ | Message | First Seen+ | Count#+ | Name+",
-        _row,
-    )
-
-
 KIND = builtin(
     "",
     "events",
@@ -52,5 +45,10 @@ KIND = builtin(
         "type",
     )
     | {"source": SelectableField("source.component", substitute="reportingComponent")},
-    strategy=EventStrategy(),
+    strategy=Strategy(
+        printer=printer(
+            "Last Seen | Type | Reason | Object | Subobject+ | Source+ | Message | First Seen+ | Count#+ | Name+",
+            _row,
+        )
+    ),
 )

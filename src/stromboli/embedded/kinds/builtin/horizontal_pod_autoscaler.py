@@ -3,11 +3,6 @@
 from stromboli.embedded.kinds.kind import IN_ALL, STATUS, builtin
 from stromboli.embedded.kinds.strategy import Strategy
 
-
-class HorizontalPodAutoscalerStrategy(Strategy):
-    refusal = "HorizontalPodAutoscaler is not supported: set the number of pods with `kubectl scale`"
-
-
 KIND = builtin(
     "autoscaling",
     "horizontalpodautoscalers",
@@ -15,6 +10,8 @@ KIND = builtin(
     "hpa",
     STATUS,
     version="v2",
-    strategy=HorizontalPodAutoscalerStrategy(),
+    strategy=Strategy(
+        refusal="HorizontalPodAutoscaler is not supported: set the number of pods with `kubectl scale`"
+    ),
     **IN_ALL,
 )

@@ -4,10 +4,11 @@ from stromboli.embedded.kinds.kind import builtin
 from stromboli.embedded.kinds.strategy import Strategy
 from stromboli.embedded.tables.table_printer import field_printer
 
-
-class LeaseStrategy(Strategy):
-    needs_version = True
-    printer = field_printer("Name | Holder | Age", "spec", "holderIdentity")
-
-
-KIND = builtin("coordination.k8s.io", "leases", "Lease", strategy=LeaseStrategy())
+KIND = builtin(
+    "coordination.k8s.io",
+    "leases",
+    "Lease",
+    strategy=Strategy(
+        needs_version=True, printer=field_printer("Name | Holder | Age", "spec", "holderIdentity")
+    ),
+)

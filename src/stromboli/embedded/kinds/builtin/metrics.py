@@ -24,18 +24,21 @@ def _pod_row(metrics: Content, now: float) -> Cells:
     return [name_of(metrics), f"{int(cpu)}n", f"{memory}Ki", metrics.get("window", "")]
 
 
-class NodeMetricsStrategy(Strategy):
-    printer = printer(_COLUMNS, _node_row)
-
-
-class PodMetricsStrategy(Strategy):
-    printer = printer(_COLUMNS, _pod_row)
-
-
 _VIRTUAL: dict[str, Any] = {"version": "v1beta1", "verbs": ("get", "list")}
 METRICS = (
     builtin(
-        "metrics.k8s.io", "nodes", "NodeMetrics", namespaced=False, strategy=NodeMetricsStrategy(), **_VIRTUAL
+        "metrics.k8s.io",
+        "nodes",
+        "NodeMetrics",
+        namespaced=False,
+        strategy=Strategy(printer=printer(_COLUMNS, _node_row)),
+        **_VIRTUAL,
     ),
-    builtin("metrics.k8s.io", "pods", "PodMetrics", strategy=PodMetricsStrategy(), **_VIRTUAL),
+    builtin(
+        "metrics.k8s.io",
+        "pods",
+        "PodMetrics",
+        strategy=Strategy(printer=printer(_COLUMNS, _pod_row)),
+        **_VIRTUAL,
+    ),
 )

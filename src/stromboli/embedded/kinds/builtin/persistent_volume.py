@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from stromboli.api.schemas.schema_problems import Problem
 from stromboli.api.schemas.storage.volume_validation import volume_problems, volume_update_problems
 from stromboli.embedded.kinds.kind import CLUSTER, STATUS, Content, Kind, builtin
 from stromboli.embedded.kinds.object_metadata import add_finalizer
@@ -35,27 +32,34 @@ def _row(volume: Content, now: float) -> Cells:
     ]
 
 
-class PersistentVolumeStrategy(Strategy):
-    printer = printer(
-        "Name | Capacity | Access Modes | Reclaim Policy | Status | Claim | StorageClass | VolumeAttributesClass"
-        " | Reason | Age | VolumeMode+",
-        _row,
-    )
+_PRINTER = printer(
+    "Name | Capacity | Access Modes | Reclaim Policy | Status | Claim | StorageClass | VolumeAttributesClass"
+    " | Reason | Age | VolumeMode+",
+    _row,
+)
 
-    def problems(self, content: Content) -> Iterable[Problem]:
-        return volume_problems(content)
 
-    def update_problems(self, old: Content, new: Content) -> Iterable[Problem]:
-        return volume_update_problems(old, new)
+def _initialise(content: Content) -> None:
+    content["status"] = {"phase": "Pending"}
 
-    def initialise(self, content: Content) -> None:
-        content["status"] = {"phase": "Pending"}
 
-    def admit(self, store: StoredObjects, kind: Kind, namespace: str, content: Content) -> None:
-        """The StorageObjectInUseProtection admission plugin."""
-        add_finalizer(content, VOLUME_FINALIZER)
+def _admit(store: StoredObjects, kind: Kind, namespace: str, content: Content) -> None:
+    """The StorageObjectInUseProtection admission plugin."""
+    add_finalizer(content, VOLUME_FINALIZER)
 
 
 KIND = builtin(
-    "", "persistentvolumes", "PersistentVolume", "pv", STATUS, strategy=PersistentVolumeStrategy(), **CLUSTER
+    "",
+    "persistentvolumes",
+    "PersistentVolume",
+    "pv",
+    STATUS,
+    strategy=Strategy(
+        printer=_PRINTER,
+        problems=volume_problems,
+        update_problems=volume_update_problems,
+        initialise=_initialise,
+        admit=_admit,
+    ),
+    **CLUSTER,
 )

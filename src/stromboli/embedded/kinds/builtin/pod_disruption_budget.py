@@ -25,16 +25,15 @@ def _row(budget: Content, now: float) -> Cells:
     ]
 
 
-class PodDisruptionBudgetStrategy(Strategy):
-    has_generation = needs_version = True
-    printer = printer("Name | Min Available | Max Unavailable | Allowed Disruptions# | Age", _row)
-
-
 KIND = builtin(
     "policy",
     "poddisruptionbudgets",
     "PodDisruptionBudget",
     "pdb",
     STATUS,
-    strategy=PodDisruptionBudgetStrategy(),
+    strategy=Strategy(
+        has_generation=True,
+        needs_version=True,
+        printer=printer("Name | Min Available | Max Unavailable | Allowed Disruptions# | Age", _row),
+    ),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stromboli.api.schemas.pod_group_rules import GROUP_FIELDS, pod_group_problems
-from stromboli.api.schemas.schema_problems import Problem
 from stromboli.embedded.kinds.builtin.priority_class import admitted_class
 from stromboli.embedded.kinds.builtin.workload import WORKLOADS
 from stromboli.embedded.kinds.kind import ALPHA, STATUS, Content, Kind, builtin
@@ -38,24 +37,14 @@ def _state(conditions: Iterable[Content]) -> str:
     return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
 
 
-class PodGroupStrategy(Strategy):
-    status_alone = True
-    printer = printer("Name | Policy | Workload | Status | Age", _row)
-
-    def problems(self, content: Content) -> Iterable[Problem]:
-        return pod_group_problems(content)
-
-    def update_problems(self, old: Content, new: Content) -> Iterable[Problem]:
-        return fixed_fields(GROUP_FIELDS)(old, new)
-
-    def admit(self, store: StoredObjects, kind: Kind, namespace: str, content: Content) -> None:
-        """The Priority, PodGroup and PodGroupProtection admission plugins."""
-        meta, spec = content["metadata"], content["spec"]
-        _set_priority(store, kind, meta, spec)
-        _check_template(store, kind, namespace, meta, spec.get("podGroupTemplateRef") or {})
-        finalizers = meta.get("finalizers") or []
-        if FINALIZER not in finalizers:
-            meta["finalizers"] = [*finalizers, FINALIZER]
+def _admit(store: StoredObjects, kind: Kind, namespace: str, content: Content) -> None:
+    """The Priority, PodGroup and PodGroupProtection admission plugins."""
+    meta, spec = content["metadata"], content["spec"]
+    _set_priority(store, kind, meta, spec)
+    _check_template(store, kind, namespace, meta, spec.get("podGroupTemplateRef") or {})
+    finalizers = meta.get("finalizers") or []
+    if FINALIZER not in finalizers:
+        meta["finalizers"] = [*finalizers, FINALIZER]
 
 
 def _set_priority(store: StoredObjects, kind: Kind, meta: Content, spec: Content) -> None:
@@ -86,4 +75,18 @@ def _check_template(
         raise forbidden(kind, str(meta.get("name", "")), why)
 
 
-KIND = builtin("scheduling.k8s.io", "podgroups", "PodGroup", "", STATUS, strategy=PodGroupStrategy(), **ALPHA)
+KIND = builtin(
+    "scheduling.k8s.io",
+    "podgroups",
+    "PodGroup",
+    "",
+    STATUS,
+    strategy=Strategy(
+        status_alone=True,
+        printer=printer("Name | Policy | Workload | Status | Age", _row),
+        problems=pod_group_problems,
+        update_problems=fixed_fields(GROUP_FIELDS),
+        admit=_admit,
+    ),
+    **ALPHA,
+)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from stromboli.api.schemas.schema_problems import Problem
 from stromboli.embedded.kinds.kind import CLUSTER, Content, Kind, builtin
 from stromboli.embedded.kinds.status_errors import forbidden
 from stromboli.embedded.kinds.strategy import StoredObjects, Strategy, immutable
@@ -23,14 +21,6 @@ def _row(priority_class: Content, now: float) -> Cells:
         age(priority_class, now),
         priority_class.get("preemptionPolicy") or "PreemptLowerPriority",
     ]
-
-
-class PriorityClassStrategy(Strategy):
-    has_generation = True
-    printer = printer("Name | Value# | Global-Default | Age | PreemptionPolicy", _row)
-
-    def update_problems(self, old: Content, new: Content) -> Iterable[Problem]:
-        return immutable(old, new, "value", "preemptionPolicy", prefix="")
 
 
 def admitted_class(store: StoredObjects, kind: Kind, meta: Content, spec: Content) -> Content:
@@ -56,5 +46,14 @@ def _default_class(store: StoredObjects) -> Any:
 
 
 KIND = builtin(
-    "scheduling.k8s.io", "priorityclasses", "PriorityClass", "pc", strategy=PriorityClassStrategy(), **CLUSTER
+    "scheduling.k8s.io",
+    "priorityclasses",
+    "PriorityClass",
+    "pc",
+    strategy=Strategy(
+        has_generation=True,
+        printer=printer("Name | Value# | Global-Default | Age | PreemptionPolicy", _row),
+        update_problems=lambda old, new: immutable(old, new, "value", "preemptionPolicy", prefix=""),
+    ),
+    **CLUSTER,
 )

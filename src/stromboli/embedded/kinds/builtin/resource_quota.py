@@ -20,9 +20,11 @@ def _row(quota: Content, now: float) -> Cells:
     return [name_of(quota), ", ".join(requests), ", ".join(limits), age(quota, now)]
 
 
-class ResourceQuotaStrategy(Strategy):
-    counted_by_name = True
-    printer = printer("Name | Request | Limit | Age", _row)
-
-
-KIND = builtin("", "resourcequotas", "ResourceQuota", "quota", STATUS, strategy=ResourceQuotaStrategy())
+KIND = builtin(
+    "",
+    "resourcequotas",
+    "ResourceQuota",
+    "quota",
+    STATUS,
+    strategy=Strategy(counted_by_name=True, printer=printer("Name | Request | Limit | Age", _row)),
+)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from stromboli.api.schemas.devices import slice_validation
-from stromboli.api.schemas.schema_problems import Problem
 from stromboli.embedded.kinds.kind import CLUSTER, Content, builtin, fields
 from stromboli.embedded.kinds.strategy import Strategy
 from stromboli.embedded.tables.age_text import age
@@ -23,22 +20,16 @@ def _row(resource_slice: Content, now: float) -> Cells:
     ]
 
 
-class ResourceSliceStrategy(Strategy):
-    has_generation = True
-    printer = printer("Name | Node | Driver | Pool | Age", _row)
-
-    def problems(self, content: Content) -> Iterable[Problem]:
-        return slice_validation.slice_problems(content)
-
-    def update_problems(self, old: Content, new: Content) -> Iterable[Problem]:
-        return slice_validation.slice_update_problems(old, new)
-
-
 KIND = builtin(
     "resource.k8s.io",
     "resourceslices",
     "ResourceSlice",
     selectable_fields=fields("spec.driver", "spec.nodeName"),
-    strategy=ResourceSliceStrategy(),
+    strategy=Strategy(
+        has_generation=True,
+        printer=printer("Name | Node | Driver | Pool | Age", _row),
+        problems=slice_validation.slice_problems,
+        update_problems=slice_validation.slice_update_problems,
+    ),
     **CLUSTER,
 )

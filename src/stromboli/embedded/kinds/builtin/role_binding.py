@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from stromboli.api.schemas.schema_problems import Problem
 from stromboli.embedded.kinds.kind import Content, builtin
 from stromboli.embedded.kinds.strategy import Strategy, immutable
 from stromboli.embedded.tables.age_text import age
@@ -27,16 +24,15 @@ def _row(binding: Content, now: float) -> Cells:
     ]
 
 
-class BindingStrategy(Strategy):
-    printer = printer("Name | Role | Age | Users+ | Groups+ | ServiceAccounts+", _row)
-
-    def set_defaults(self, content: Content) -> None:
-        for subject in content.get("subjects") or ():
-            if subject.get("kind") in ("User", "Group"):
-                subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
-
-    def update_problems(self, old: Content, new: Content) -> Iterable[Problem]:
-        return immutable(old, new, "roleRef", prefix="")
+def _set_defaults(content: Content) -> None:
+    for subject in content.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
 
 
-KIND = builtin("rbac.authorization.k8s.io", "rolebindings", "RoleBinding", strategy=BindingStrategy())
+STRATEGY = Strategy(
+    printer=printer("Name | Role | Age | Users+ | Groups+ | ServiceAccounts+", _row),
+    set_defaults=_set_defaults,
+    update_problems=lambda old, new: immutable(old, new, "roleRef", prefix=""),
+)
+KIND = builtin("rbac.authorization.k8s.io", "rolebindings", "RoleBinding", strategy=STRATEGY)

@@ -4,16 +4,11 @@ from stromboli.embedded.kinds.kind import Subresource, builtin
 from stromboli.embedded.kinds.strategy import Strategy
 from stromboli.embedded.tables.table_printer import count_printer
 
-
-class ServiceAccountStrategy(Strategy):
-    printer = count_printer("Name | Secrets# | Age", "secrets")
-
-
 KIND = builtin(
     "",
     "serviceaccounts",
     "ServiceAccount",
     "sa",
     Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io", "v1"),
-    strategy=ServiceAccountStrategy(),
+    strategy=Strategy(printer=count_printer("Name | Secrets# | Age", "secrets")),
 )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from stromboli.api import names
-from stromboli.api.schemas.schema_problems import Problem
 from stromboli.api.schemas.storage import storage_validation
 from stromboli.embedded.kinds.kind import CLUSTER, Content, builtin
 from stromboli.embedded.kinds.strategy import Strategy
@@ -29,18 +26,17 @@ def _row(storage_class: Content, now: float) -> Cells:
     ]
 
 
-class StorageClassStrategy(Strategy):
-    printer = printer(
-        "Name | Provisioner | ReclaimPolicy | VolumeBindingMode | AllowVolumeExpansion | Age", _row
-    )
-
-    def problems(self, content: Content) -> Iterable[Problem]:
-        return storage_validation.storage_class_problems(content)
-
-    def update_problems(self, old: Content, new: Content) -> Iterable[Problem]:
-        return storage_validation.storage_class_update_problems(old, new)
-
-
 KIND = builtin(
-    "storage.k8s.io", "storageclasses", "StorageClass", "sc", strategy=StorageClassStrategy(), **CLUSTER
+    "storage.k8s.io",
+    "storageclasses",
+    "StorageClass",
+    "sc",
+    strategy=Strategy(
+        printer=printer(
+            "Name | Provisioner | ReclaimPolicy | VolumeBindingMode | AllowVolumeExpansion | Age", _row
+        ),
+        problems=storage_validation.storage_class_problems,
+        update_problems=storage_validation.storage_class_update_problems,
+    ),
+    **CLUSTER,
 )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from stromboli.api.schemas.schema_problems import Problem
 from stromboli.api.schemas.storage import storage_validation
 from stromboli.embedded.kinds.kind import CLUSTER, STATUS, Content, builtin
 from stromboli.embedded.kinds.strategy import Strategy
@@ -24,23 +21,17 @@ def _row(attachment: Content, now: float) -> Cells:
     ]
 
 
-class VolumeAttachmentStrategy(Strategy):
-    needs_version = True
-    printer = printer("Name | Attacher | PV | Node | Attached | Age", _row)
-
-    def problems(self, content: Content) -> Iterable[Problem]:
-        return storage_validation.attachment_problems(content)
-
-    def update_problems(self, old: Content, new: Content) -> Iterable[Problem]:
-        return storage_validation.attachment_update_problems(old, new)
-
-
 KIND = builtin(
     "storage.k8s.io",
     "volumeattachments",
     "VolumeAttachment",
     "",
     STATUS,
-    strategy=VolumeAttachmentStrategy(),
+    strategy=Strategy(
+        needs_version=True,
+        printer=printer("Name | Attacher | PV | Node | Attached | Age", _row),
+        problems=storage_validation.attachment_problems,
+        update_problems=storage_validation.attachment_update_problems,
+    ),
     **CLUSTER,
 )
