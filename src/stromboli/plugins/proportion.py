@@ -71,12 +71,15 @@ class Proportion(Plugin):
         self._shares_with_gate: dict[Queue, Share] | None = None
         """The shares if the pods of all jobs at the gate existed; computed on demand."""
         self._inqueue = InqueueResources()
+        self._restores = False
+        """Whether a gang that lost pods may exceed the share of its queue."""
         self._bound = Bound(
             None, lambda job: job.queue is not None and self._is_over(job.queue), self._is_over
         )
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._inqueue.opening(session.needs, dirty)
+        self._restores = session.needs.reserves_minimum
         self._shares_with_gate = None
         if dirty or session.sharable != self._divided:
             self._divided = session.sharable
@@ -99,8 +102,9 @@ class Proportion(Plugin):
     def _limit(self, share: Share, job: Job | None) -> Amounts:
         """What a queue may hold with another task of a job: its share, or its capability for a gang that lost pods."""
         # what a gang holds is of no use without the pods that it lost
-        restores = job is not None and self.session.needs.reserves_minimum and job.below_minimum
-        return share.capability if restores else share.deserved
+        if self._restores and job is not None and job.below_minimum:
+            return share.capability
+        return share.deserved
 
     # -- orders and limits
 
@@ -119,8 +123,10 @@ class Proportion(Plugin):
         if share is None or not queue.open:
             return False
         # shares change while pods that were evicted for a task leave; what they held is the task's all the same
-        is_held = bool(queue.reserved) and task.uid in self.session.cluster.reservations
-        limit = share.capability if is_held else self._limit(share, task.job)
+        if queue.reserved and task.uid in self.session.cluster.reservations:
+            limit = share.capability
+        else:
+            limit = self._limit(share, task.job)
         return fits_added(queue.unavailable_to(task.job), task.request, limit)
 
     def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
