@@ -202,9 +202,12 @@ class _Parser:
             raise self._unexpected(text)
 
     def _unexpected(self, expected: str = "") -> CelError:
-        found = repr(self._token.text[:20]) if self._token.kind else "the end"
-        detail = f", expecting {expected!r}" if expected else ""
-        return CelError(f"Syntax error: unexpected {found} at position {self._token.position}{detail}")
+        """In the words of cel-go, without the list of all that could come."""
+        found = self._token.text[:20] if self._token.kind else "<EOF>"
+        detail = f" expecting '{expected}'" if expected else ""
+        return CelError(
+            f"Syntax error: mismatched input '{found}'{detail} (column {self._token.position + 1})"
+        )
 
     # -- operators
 
