@@ -11,15 +11,15 @@ from msgspec import Struct
 
 from bench.jobs import NAMESPACE, manifest
 from bench.run import table
+from stromboli.api.types.controlled_pod import Pod, PodStatus
 from stromboli.api.types.scheduling import PodGroup, Queue
-from stromboli.api.types.volcano_job import Job, JobPod
+from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.job.job_pods import Member, pod_of
 from stromboli.controllers.job.observed_state import ObservedState
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
 from stromboli.controllers.job.pod_summary import PodSummary
 from stromboli.controllers.job.reconcile import reconcile
 from stromboli.controllers.job.tracked_pods import TrackedPods
-from stromboli.controllers.watched_kinds import Pod, PodStatus
 
 SIZES = (1_000, 10_000)
 """Pods of the job."""
@@ -54,7 +54,7 @@ def look(count: int, rounds: int = 20) -> Look:
     return Look(count, min(kept_up) * 1000, min(full) * 1000)
 
 
-def _large_job(count: int) -> tuple[Job, dict[str, JobPod], ObservedState]:
+def _large_job(count: int) -> tuple[Job, dict[str, Pod], ObservedState]:
     whole = manifest("large")
     whole["metadata"] |= {"uid": "u", "namespace": NAMESPACE}
     whole["spec"]["tasks"][0]["replicas"] = count

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.pending_writes import TIMEOUT, PendingWrites
-from stromboli.controllers.workloads.workload_kinds import Pod
 from tests.controllers.workloads.replicated_objects import NOW, pod
 
 

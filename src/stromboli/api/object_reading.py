@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from stromboli.api import names
 from stromboli.api.decoding import DECODE_ERRORS, Raw, decode_as, explain, without_nulls
 from stromboli.api.errors import BadObject
 from stromboli.api.object_checks import (
@@ -24,6 +23,7 @@ from stromboli.api.object_checks import (
     check_pod_spec,
     check_pod_status,
 )
+from stromboli.api.pods import FINISHED
 from stromboli.api.resources.quantity import INT64_MAX
 from stromboli.api.resources.resource_lists import check_amounts
 from stromboli.api.types.kinds import describe
@@ -231,7 +231,7 @@ def _holds_or_ends(content: Any) -> bool:
     return bool(
         _part(content, "spec", "nodeName")
         or _part(content, "metadata", "deletionTimestamp")
-        or _part(content, "status", "phase") in (names.POD_SUCCEEDED, names.POD_FAILED)
+        or _part(content, "status", "phase") in FINISHED
     )
 
 

@@ -4,55 +4,29 @@ from __future__ import annotations
 
 from msgspec import field
 
-from stromboli.api.types import scheduling
+from stromboli.api.types import controlled_pod, scheduling
 from stromboli.api.types.meta import Int32, Int64, LabelSelector, Object, Record, ResourceList
-from stromboli.api.types.pod import ContainerResources, PodResources, SchedulingGroup
-from stromboli.api.types.volcano_job import JobPod, JobPodStatus
 
 
-class PodSpec(PodResources):
-    scheduler_name: str = ""
-    node_name: str = ""
-    priority_class_name: str = ""
-    scheduling_group: SchedulingGroup | None = None
-
-
-class PodStatus(JobPodStatus):
-    pod_ip: str = field(default="", name="podIP")
-
-
-class Pod(JobPod):
-    """A pod as all controllers read it, so that pods are watched once."""
-
-    spec: PodSpec = field(default_factory=PodSpec)
-    status: PodStatus = field(default_factory=PodStatus)
+class Pod(controlled_pod.Pod):
+    """A pod of our schedulers and jobs: the only pods that Volcano's controllers keep."""
 
 
 MIRROR = "kubernetes.io/config.mirror"
-"""An annotation of pods that only show what a kubelet runs by itself."""
+"""The annotation of pods that only show what a kubelet runs by itself."""
 
 
-class PlacedPodSpec(Record):
-    node_name: str = ""
-    containers: tuple[ContainerResources, ...] = ()
+class PlacedPod(controlled_pod.Pod):
+    """Any pod of the cluster, with its requests, its node and its phase alone."""
 
-
-class PlacedPodStatus(Record):
-    phase: str = ""
-
-
-class PlacedPod(Object):
-    """Any pod of the cluster, as little of it as tells how much of its node it requests."""
-
-    spec: PlacedPodSpec = field(default_factory=PlacedPodSpec)
-    status: PlacedPodStatus = field(default_factory=PlacedPodStatus)
     is_mirror: bool = False
 
     def __post_init__(self) -> None:
-        """Keep no labels and annotations, since these are the pods of everybody."""
-        meta = self.metadata
+        meta, spec = self.metadata, self.spec
         self.is_mirror = MIRROR in meta.annotations
         meta.labels, meta.annotations, meta.owner_references = {}, {}, ()
+        self.spec = controlled_pod.PodSpec(containers=spec.containers, node_name=spec.node_name)
+        self.status = controlled_pod.PodStatus(phase=self.status.phase)
 
 
 class WorkloadSpec(Record):

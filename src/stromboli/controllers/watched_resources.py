@@ -1,6 +1,6 @@
 """Where on an API server the kinds live that controllers watch."""
 
-from stromboli.api.types import scheduling
+from stromboli.api.types import controlled_pod, scheduling
 from stromboli.api.types.config_map import ConfigMap
 from stromboli.api.types.cronjob import CronJob
 from stromboli.api.types.jobflow import JobFlow, JobTemplate
@@ -43,7 +43,7 @@ WATCHED_RESOURCES: dict[type[Object], Resource] = {
     CronJob: Resource(_BATCH, "v1alpha1", "cronjobs", "CronJob"),
     JobFlow: Resource(_FLOW, "v1alpha1", "jobflows", "JobFlow"),
     JobTemplate: Resource(_FLOW, "v1alpha1", "jobtemplates", "JobTemplate"),
-    workload_kinds.Pod: Resource("", "v1", "pods", "Pod"),
+    controlled_pod.Pod: Resource("", "v1", "pods", "Pod"),
     workload_kinds.Deployment: Resource("apps", "v1", "deployments", "Deployment"),
     workload_kinds.ReplicaSet: Resource("apps", "v1", "replicasets", "ReplicaSet"),
     workload_kinds.ReplicationController: Resource(

@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from stromboli.api import names
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
-from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus
+from stromboli.api.types.volcano_job import Command, Job, JobStatus
 from stromboli.controllers.job.observed_events import GonePod, ReconcileCache, succeeded_pods
 from stromboli.controllers.job.observed_state import (
     Attach,
@@ -87,7 +88,7 @@ class SimulatedJob:
 
     job: Job
     now: datetime = NOON
-    pods: dict[str, JobPod] = field(default_factory=dict)
+    pods: dict[str, Pod] = field(default_factory=dict)
     group: PodGroup | None = None
     queue: Queue | None = field(
         default_factory=lambda: msgspec.convert({"metadata": {"name": "default"}}, Queue)
@@ -212,13 +213,13 @@ class SimulatedJob:
             return
         self.serial += 1
         self.manifests[name] = manifest
-        pod = msgspec.convert(msgspec.to_builtins({"metadata": manifest["metadata"]}), JobPod)
+        pod = msgspec.convert(msgspec.to_builtins({"metadata": manifest["metadata"]}), Pod)
         pod.metadata.uid = f"p{self.serial}"
         pod.metadata.creation_timestamp = self.now
         pod.status.phase = names.POD_PENDING
         self.pods[name] = pod
 
-    def _delete(self, pod: JobPod, out_of_sync: bool) -> None:
+    def _delete(self, pod: Pod, out_of_sync: bool) -> None:
         now = self.pods.get(pod.name)
         if now is None or now.metadata.uid != pod.metadata.uid:
             return
@@ -227,7 +228,7 @@ class SimulatedJob:
             metadata.annotations = {**metadata.annotations, names.OUT_OF_SYNC: "true"}
         self.pods[pod.name] = msgspec.structs.replace(now, metadata=metadata)
 
-    def _lift_gate(self, pod: JobPod) -> None:
+    def _lift_gate(self, pod: Pod) -> None:
         now = self.pods[pod.name]
         annotations = {key: value for key, value in now.metadata.annotations.items() if key != names.AFTER}
         metadata = msgspec.structs.replace(now.metadata, annotations=annotations)
@@ -310,7 +311,7 @@ class SimulatedJob:
         return [(reason, message) for _, reason, message in self.events]
 
 
-def known_pods(job: Job, pods: Iterable[JobPod], outcome: Outcome) -> dict[str, GonePod]:
+def known_pods(job: Job, pods: Iterable[Pod], outcome: Outcome) -> dict[str, GonePod]:
     """The pods whose deletion by others would be an event: those of the job's version that we do not delete."""
     deleted = {write.pod.name for write in outcome.writes if isinstance(write, DeletePod)}
     return {

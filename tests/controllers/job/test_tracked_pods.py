@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.api import names
-from stromboli.api.types.volcano_job import Job, JobPod
+from stromboli.api.types.controlled_pod import Pod
+from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.job.observed_events import GonePod, ReconcileCache, succeeded_pods
 from stromboli.controllers.job.pod_summary import PodSummary
 from stromboli.controllers.job.reconcile import reconcile
@@ -49,7 +50,7 @@ POLICIES = [
 ]
 
 
-def shown(name: str, uid: str, state: dict[str, Any]) -> JobPod:
+def shown(name: str, uid: str, state: dict[str, Any]) -> Pod:
     """A pod as the store may show it."""
     ended = {"exitCode": state.get("code", 0), "finishedAt": NOON.isoformat()}
     run = {"ready": state.get("ready", False), "restartCount": state.get("restarts", 0)}
@@ -65,7 +66,7 @@ def shown(name: str, uid: str, state: dict[str, Any]) -> JobPod:
     metadata |= {"creationTimestamp": NOON.isoformat()}
     metadata |= {"deletionTimestamp": NOON.isoformat()} if state.get("terminating") else {}
     status = {"phase": state.get("phase", "Pending"), "containerStatuses": [run]}
-    return msgspec.convert({"metadata": metadata, "status": status}, JobPod)
+    return msgspec.convert({"metadata": metadata, "status": status}, Pod)
 
 
 class Comparison:
@@ -76,12 +77,12 @@ class Comparison:
         self.base = whole.settle().set_all("Running").settle().observed()
         self.job = self.base.job
         self.now, self.serial = 0.0, 0
-        self.store: dict[str, JobPod] = {}
-        self.hidden: dict[str, JobPod] = {}
+        self.store: dict[str, Pod] = {}
+        self.hidden: dict[str, Pod] = {}
         """Pods that were created and that the store does not show yet."""
         self.tracked = TrackedPods(lambda: self.now)
-        self.writes: PendingWrites[JobPod] = PendingWrites()
-        self.known: dict[str, JobPod] = {}
+        self.writes: PendingWrites[Pod] = PendingWrites()
+        self.known: dict[str, Pod] = {}
         """The pods that the last reconcile observed which was carried out, in their latest state."""
         self.caches = [ReconcileCache(), ReconcileCache()]
         self.look(carried_out=True)
@@ -119,12 +120,12 @@ class Comparison:
             case "reconcile":
                 self.look(carried_out=True)
 
-    def create(self, pod: JobPod) -> None:
+    def create(self, pod: Pod) -> None:
         """We learn that we have created a pod; if that is `late`, the store shows a later state of it already."""
         self.tracked.created(pod)
         self.writes.created(pod, self.now)
 
-    def delete(self, pod: JobPod, fails: bool) -> None:
+    def delete(self, pod: Pod, fails: bool) -> None:
         """We delete a pod in the state of the last look; if that is `late`, the store shows a later one."""
         self.tracked.deleted(pod)
         self.writes.deleted(pod, self.now)
@@ -136,7 +137,7 @@ class Comparison:
         self.serial += 1
         return f"p{self.serial}"
 
-    def show(self, name: str, pod: JobPod | None) -> None:
+    def show(self, name: str, pod: Pod | None) -> None:
         """The store shows another state of a pod."""
         before = self.store.pop(name, None)
         by_us = before is not None and self.writes.has_deleted(before)

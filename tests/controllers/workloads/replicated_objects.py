@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from stromboli.api.decoding import decode_as
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.meta import Object
-from stromboli.controllers.workloads.workload_kinds import Deployment, Pod, ReplicaSet
+from stromboli.controllers.workloads.workload_kinds import Deployment, ReplicaSet
 
 Kind = TypeVar("Kind", bound=Object)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.adoption import claims
-from stromboli.controllers.workloads.workload_kinds import Pod
 from tests.controllers.workloads.replicated_objects import LABELS, at, pod, replica_set
 
 OTHER = {"app": "other"}

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from stromboli.api.pods import is_available
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.daemonset.failed_pods import FailedPods
 from stromboli.controllers.workloads.daemonset.node_eligibility import Eligibility
 from stromboli.controllers.workloads.daemonset.reconcile import reconcile as reconcile_daemons
-from stromboli.controllers.workloads.pod_readiness import is_available
 from stromboli.controllers.workloads.statefulset.reconcile import reconcile as reconcile_stateful
 from stromboli.controllers.workloads.statefulset.set_actions import CreatePod, DeletePod
 from stromboli.controllers.workloads.statefulset.set_status import Revision, Revisions
-from stromboli.controllers.workloads.workload_kinds import Pod
 from tests.controllers.workloads.workload_objects import NOW, TEMPLATE, daemon_set, pod, stateful_set
 
 REVISIONS = ("r0", "r1")

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from stromboli.api.decoding import decode_as
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.controllers.workloads.controller_revisions import ControllerRevision
 from stromboli.controllers.workloads.daemonset.daemon_set import DaemonSet
 from stromboli.controllers.workloads.statefulset.stateful_set import StatefulSet
-from stromboli.controllers.workloads.workload_kinds import Pod
 
 NOW = 1_000_000.0
 LABELS = {"app": "web"}

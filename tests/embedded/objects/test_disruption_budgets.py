@@ -32,12 +32,12 @@ def budget(store: Store, **spec: Any) -> Record:
 
 def decoded_pods(folder: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many pods are decoded for ten evictions in a namespace with so many pods."""
-    decode, decoded = disruption_budgets._decode_pod, 0
+    decode, decoded = disruption_budgets.stored_pod, 0
 
-    def counted(data: bytes) -> Any:
+    def counted(record: Record) -> Any:
         nonlocal decoded
         decoded += 1
-        return decode(data)
+        return decode(record)
 
     async def scenario() -> int:
         store = Store(folder / f"{count}")
@@ -46,7 +46,7 @@ def decoded_pods(folder: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> i
         pods = [pod(store, f"p{number}") for number in range(count)]
         budgets.check_eviction(pods[0])
         with monkeypatch.context() as patching:
-            patching.setattr(disruption_budgets, "_decode_pod", counted)
+            patching.setattr(disruption_budgets, "stored_pod", counted)
             for victim in pods[:10]:
                 budgets.check_eviction(victim)
                 store.remove(victim.key, victim.object())

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import field
 
-from stromboli.api.types.meta import Condition, Count, Int32, Object, OwnerReference, Record, Time, Value
+from stromboli.api.types.meta import Count, Int32, Object, OwnerReference, Record, Time, Value
 from stromboli.api.types.scheduling import NetworkTopology
 
 Manifest = dict[str, Any]
@@ -130,37 +130,3 @@ class Command(Object):
     target: OwnerReference | None = None
     reason: str = ""
     message: str = ""
-
-
-class Terminated(Value, frozen=True):
-    """How a container ended."""
-
-    exit_code: Int32 = 0
-    finished_at: Time | None = None
-
-
-class ContainerState(Value, frozen=True):
-    terminated: Terminated | None = None
-
-
-class ContainerRun(Value, frozen=True):
-    """The state of a container, and how often it was restarted."""
-
-    ready: bool = False
-    restart_count: int = 0
-    state: ContainerState = ContainerState()
-    last_state: ContainerState = ContainerState()
-
-
-class JobPodStatus(Record):
-    phase: str = ""
-    start_time: Time | None = None
-    conditions: tuple[Condition, ...] = ()
-    container_statuses: tuple[ContainerRun, ...] = ()
-    init_container_statuses: tuple[ContainerRun, ...] = ()
-
-
-class JobPod(Object):
-    """A pod as the controller of its job reads it: metadata and status."""
-
-    status: JobPodStatus = field(default_factory=JobPodStatus)

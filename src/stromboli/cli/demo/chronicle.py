@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from stromboli.api import names
 from stromboli.api.wait_messages import headline
 from stromboli.cli.demo.frame import Frame, JobState, QueueState
 from stromboli.cli.demo.story import Chapter
@@ -84,7 +85,7 @@ class Chronicle:
         if record.started is None:
             if job.running and job.running >= job.minimum and not job.is_starting:
                 record.started = now
-                machines = len({pod.node for pod in job.pods if pod.phase == "Running"})
+                machines = len({pod.node for pod in job.pods if pod.phase == names.POD_RUNNING})
                 together = " together" if job.is_gang else ""
                 on = f"{machines} machine{'s' * (machines > 1)}"
                 return [f"{short} starts: {pods_text(job.running)}{together} on {on}"]
@@ -93,7 +94,7 @@ class Chronicle:
                 record.wait_reported = True
                 return [f"{short} waits: {_missing_gpus(job, frame) or headline(reason)}"]
         elif record.finished is None:
-            if not job.count("Succeeded"):
+            if not job.count(names.POD_SUCCEEDED):
                 lowest = job.running if record.min_running is None else record.min_running
                 record.min_running = min(job.running, lowest)
             return self._restarts(job, record) + self._end(job, record, now)
@@ -101,7 +102,7 @@ class Chronicle:
 
     def _restarts(self, job: JobState, record: JobRecord) -> list[str]:
         back = record.restarting & {
-            pod.name for pod in job.pods if pod.phase == "Running" and not pod.terminating
+            pod.name for pod in job.pods if pod.phase == names.POD_RUNNING and not pod.terminating
         }
         record.restarting -= back
         return [f"{record.short_name} restarts {pods_text(len(back))} that it lost"] if back else []

@@ -47,7 +47,7 @@ class JobState:
 
     @property
     def running(self) -> int:
-        return self.count("Running")
+        return self.count(names.POD_RUNNING)
 
     @property
     def is_starting(self) -> bool:
@@ -125,7 +125,7 @@ def build_frame(
         job = frame.jobs.get(pod.job)
         if job is not None:
             job.pods.append(pod)
-        if pod.node in by_name and pod.phase in ("Pending", "Running"):
+        if pod.node in by_name and pod.phase in (names.POD_PENDING, names.POD_RUNNING):
             by_name[pod.node].pods.append(pod)
             if job is not None and job.queue in frame.queues:
                 frame.queues[job.queue].used += pod.gpus

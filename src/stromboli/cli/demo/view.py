@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from stromboli.api import names
 from stromboli.cli.demo.chronicle import Chronicle, JobRecord, pods_text
 from stromboli.cli.demo.frame import Frame, JobState, NodeState, QueueState
 from stromboli.cli.demo.story import DURATION, START_UP
@@ -170,11 +171,11 @@ def _pods(job: JobState, record: JobRecord, marks: Marks) -> Text:
     """A mark for every pod."""
     text = Text()
     for pod in job.pods:
-        if pod.phase == "Succeeded":
+        if pod.phase == names.POD_SUCCEEDED:
             text.append(marks.done, "dim")
         elif pod.terminating or (pod.name in record.restarting and not pod.node):
             text.append(marks.lost, "red")
-        elif pod.phase == "Running":
+        elif pod.phase == names.POD_RUNNING:
             text.append(marks.runs, "green")
         else:
             text.append(marks.starts if pod.node else marks.waits, "yellow")
@@ -188,7 +189,7 @@ def _state(job: JobState, record: JobRecord) -> Text:
     if record.started is None:
         together = ", a gang: all or none" if job.is_gang else ""
         return Text(f"0 of {pods_text(job.replicas)} run{together}", "yellow")
-    done = job.count("Succeeded")
+    done = job.count(names.POD_SUCCEEDED)
     return Text(
         f"{job.running} of {pods_text(job.replicas)} run" + (f", {done} done" if done else ""), "green"
     )

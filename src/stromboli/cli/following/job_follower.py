@@ -219,7 +219,9 @@ class JobFollower:
     def _first_failure(self) -> Manifest | None:
         """The pod that failed first, as others are ended on its account."""
         failed = [
-            pod for pod in self._seen.pods.values() if (pod.get("status") or {}).get("phase") == "Failed"
+            pod
+            for pod in self._seen.pods.values()
+            if (pod.get("status") or {}).get("phase") == names.POD_FAILED
         ]
         return min(failed, key=self._failure_order, default=None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stromboli.api import names
 from stromboli.api.predecessors import ENDED
 from stromboli.cli.following.pod_trouble import joined, trouble
 
@@ -36,7 +37,7 @@ def wait_sentence(job: Manifest, group: Manifest | None, pods: list[Manifest], t
     if not why and not phase and group is None:
         why = "no controller has seen it yet"
     elif not why and pods:
-        running = sum((pod.get("status") or {}).get("phase") == "Running" for pod in pods)
+        running = sum((pod.get("status") or {}).get("phase") == names.POD_RUNNING for pod in pods)
         why = f"{running} of {len(pods)} pods run"
     return f"{name} {(phase or 'Pending').lower()}: {why}" if why else f"{name} {phase.lower()}"
 

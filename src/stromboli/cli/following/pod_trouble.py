@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from stromboli.api import names
+
 Manifest = dict[str, Any]
 _NORMAL = ("ContainerCreating", "PodInitializing", "Completed")
 
 
 def trouble(status: Manifest) -> str:
     """What is wrong with a pod, with the reason that its node or the scheduler gives; empty if nothing is."""
-    if status.get("phase") == "Failed" and (status.get("reason") or status.get("message")):
-        return joined(status.get("reason") or "Failed", status.get("message"))
+    if status.get("phase") == names.POD_FAILED and (status.get("reason") or status.get("message")):
+        return joined(status.get("reason") or names.POD_FAILED, status.get("message"))
     for container in status.get("containerStatuses") or ():
         state = container.get("state") or {}
         waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
@@ -42,7 +44,7 @@ def failure_code(status: Manifest) -> int:
             code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode")
             if isinstance(code, int) and code:
                 return code
-    return 1 if status.get("phase") == "Failed" else 0
+    return 1 if status.get("phase") == names.POD_FAILED else 0
 
 
 def ended_at(status: Manifest) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from stromboli.api import names
+from stromboli.api.pods import PHASES
 from stromboli.api.wait_messages import headline
 from stromboli.cli.cluster.chosen_objects import Failures, chosen
 from stromboli.cli.cluster.cluster_kinds import (
@@ -212,7 +213,7 @@ def _tasks(text: Description, job: Manifest) -> None:
                 name,
                 whole_number(task.get("replicas")),
                 NONE if task.get("minAvailable") is None else task["minAvailable"],
-                *(whole_number(phases.get(phase)) for phase in ("Pending", "Running", "Succeeded", "Failed")),
+                *(whole_number(phases.get(phase)) for phase in PHASES),
                 requests_text(task),
                 images_text(task),
             ]

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from stromboli.api import names
 from stromboli.api.errors import printable
+from stromboli.api.pods import FINISHED
 from stromboli.api.predecessors import ENDED
 from stromboli.cli.following.job_wait import message_of, phase_of
 from stromboli.cli.following.pod_trouble import joined, trouble
@@ -78,9 +80,9 @@ class JobWatch:
         running = 0
         for pod in pods:
             name, status = str(pod["metadata"]["name"]), pod.get("status") or {}
-            running += status.get("phase") == "Running"
+            running += status.get("phase") == names.POD_RUNNING
             said = ""
-            if status.get("phase") in ("Running", "Succeeded", "Failed"):
+            if status.get("phase") in (names.POD_RUNNING, *FINISHED):
                 said = await self._requests.log_end(name)
                 self._by_pod[name] = counts_in(said) or self._by_pod.get(name, Counts(0))
             self._tell(name, _with_error(trouble(status), said))

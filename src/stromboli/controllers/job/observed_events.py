@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from stromboli.api import names
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.scheduling import PodGroup, PodGroupSpec
-from stromboli.api.types.volcano_job import Job, JobPod, JobSpec
+from stromboli.api.types.volcano_job import Job, JobSpec
 from stromboli.controllers.job import lifecycle_policies
 from stromboli.controllers.job.lifecycle_policies import LifecycleEvent
 from stromboli.controllers.job.pod_facts import (
@@ -41,7 +42,7 @@ class GonePod(NamedTuple):
     """Whether the pod had succeeded before it was deleted."""
 
     @classmethod
-    def of(cls, pod: JobPod) -> GonePod:
+    def of(cls, pod: Pod) -> GonePod:
         succeeded = pod.status.phase == names.POD_SUCCEEDED and pod.metadata.deletion_timestamp is None
         return cls(pod.metadata.uid, task_of(pod), version_of(pod), partition_of(pod), succeeded)
 
@@ -135,11 +136,11 @@ def lifecycle_events(
         yield _pod_event(lifecycle_policies.POD_PENDING, pod, since, f"pod {pod.name} is pending")
 
 
-def _pod_event(event: str, pod: JobPod, since: datetime, why: str, exit_code: int = 0) -> LifecycleEvent:
+def _pod_event(event: str, pod: Pod, since: datetime, why: str, exit_code: int = 0) -> LifecycleEvent:
     return LifecycleEvent(event, since, task_of(pod), pod.name, partition_of(pod), exit_code, why)
 
 
-def _failure(pod: JobPod) -> LifecycleEvent:
+def _failure(pod: Pod) -> LifecycleEvent:
     code = exit_code(pod)
     why = f"pod {pod.name} failed with exit code {code}" if code else f"pod {pod.name} failed"
     return _pod_event(lifecycle_policies.POD_FAILED, pod, ended_at(pod), why, code)
@@ -174,7 +175,7 @@ def _task_events(
             yield LifecycleEvent(event, cache.since.get((event, task.name), now), task.name, why=why)
 
 
-def _last_restart(pods: Iterable[JobPod], now: datetime) -> datetime:
+def _last_restart(pods: Iterable[Pod], now: datetime) -> datetime:
     return max((time for pod in pods if (time := restarted_at(pod)) is not None), default=now)
 
 

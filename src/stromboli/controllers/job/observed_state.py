@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
-from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus, Manifest
+from stromboli.api.types.volcano_job import Command, Job, JobStatus, Manifest
 from stromboli.controllers.job.job_pod_group import Priorities
 from stromboli.controllers.job.observed_events import GonePod, ReconcileCache
 from stromboli.controllers.job.order.job_order import NO_ORDER, JobOrder, Obstacle
@@ -64,14 +65,14 @@ class CreatePod(NamedTuple):
 class DeletePod(NamedTuple):
     """Delete a pod; `out_of_sync`: annotate it first, so that its end is no lifecycle event."""
 
-    pod: JobPod
+    pod: Pod
     out_of_sync: bool = False
 
 
 class LiftGate(NamedTuple):
     """Let a pod start that was held until other jobs had ended."""
 
-    pod: JobPod
+    pod: Pod
 
 
 class CreateGroup(NamedTuple):

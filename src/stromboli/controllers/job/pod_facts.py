@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from stromboli.api import names
-from stromboli.api.types.volcano_job import ContainerRun, Job, JobPod, JobPodStatus, TaskState
+from stromboli.api.pods import FINISHED, PHASES
+from stromboli.api.types.controlled_pod import ContainerStatus, Pod, PodStatus
+from stromboli.api.types.volcano_job import Job, TaskState
 
-ENDED = frozenset({names.POD_SUCCEEDED, names.POD_FAILED})
-_PHASES = (names.POD_PENDING, names.POD_RUNNING, names.POD_SUCCEEDED, names.POD_FAILED)
 _UNFINISHED = frozenset({names.POD_PENDING, names.POD_RUNNING})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -68,7 +68,7 @@ class PodFacts(NamedTuple):
     """When the pod was lost that it replaces, as long as it is pending."""
 
 
-def facts_of(job: Job, pod: JobPod, tasks: Container[str], members: Container[str]) -> PodFacts:
+def facts_of(job: Job, pod: Pod, tasks: Container[str], members: Container[str]) -> PodFacts:
     """The facts of a pod of a job that has these tasks, and should have pods of the names in `members`."""
     phase, annotations, metadata = pod.status.phase, pod.metadata.annotations, pod.metadata
     task, old = annotations.get(names.TASK_SPEC, ""), version_of(pod) < job.status.version
@@ -88,15 +88,15 @@ def facts_of(job: Job, pod: JobPod, tasks: Container[str], members: Container[st
         ready=has_become_ready(pod),
         restarts=sum([run.restart_count for run in runs]) if runs and phase in _UNFINISHED else 0,
         exit_code=exit_code(pod) if phase == names.POD_FAILED else 0,
-        ended=ended_at(pod) if phase in ENDED else None,
-        held=names.AFTER in annotations and phase not in ENDED,
+        ended=ended_at(pod) if phase in FINISHED else None,
+        held=names.AFTER in annotations and phase not in FINISHED,
         lost_at=_time(annotations[names.LOST_AT])
         if names.LOST_AT in annotations and current and phase == names.POD_PENDING
         else None,
     )
 
 
-def phase_of(pod: JobPod) -> str:
+def phase_of(pod: Pod) -> str:
     """The phase of a pod: Pending if it has none yet, Unknown if it is none of Kubernetes' other ones."""
     return known_phase(pod.status.phase)
 
@@ -104,37 +104,37 @@ def phase_of(pod: JobPod) -> str:
 def known_phase(shown: str) -> str:
     """The same of the phase that a pod shows."""
     phase = shown or names.POD_PENDING
-    return phase if phase in _PHASES else names.POD_UNKNOWN
+    return phase if phase in PHASES else names.POD_UNKNOWN
 
 
-def version_of(pod: JobPod) -> int:
+def version_of(pod: Pod) -> int:
     """The version of the job for which a pod was created; -1 if it is not annotated."""
     text = pod.metadata.annotations.get(names.JOB_VERSION, "")
     return int(text) if text.isdecimal() and len(text) < 10 else -1
 
 
-def is_annotated(pod: JobPod) -> bool:
+def is_annotated(pod: Pod) -> bool:
     """Whether a pod says which job, task and version it was made for."""
     annotations = pod.metadata.annotations
     return names.JOB_NAME in annotations and names.TASK_SPEC in annotations and version_of(pod) >= 0
 
 
-def task_of(pod: JobPod) -> str:
+def task_of(pod: Pod) -> str:
     return pod.metadata.annotations.get(names.TASK_SPEC, "")
 
 
-def partition_of(pod: JobPod) -> str:
+def partition_of(pod: Pod) -> str:
     return pod.metadata.labels.get(names.PARTITION_ID, "")
 
 
-def has_become_ready(pod: JobPod) -> bool:
+def has_become_ready(pod: Pod) -> bool:
     """Whether a pod is or was ready, as tasks count it that depend on its task."""
     if pod.status.phase == names.POD_RUNNING:
         return all(run.ready for run in pod.status.container_statuses)
     return pod.status.phase == names.POD_SUCCEEDED
 
 
-def exit_code(pod: JobPod) -> int:
+def exit_code(pod: Pod) -> int:
     """The exit code of the first container, 0 if there is none."""
     for run in pod.status.container_statuses[:1]:
         if run.state.terminated is not None:
@@ -142,7 +142,7 @@ def exit_code(pod: JobPod) -> int:
     return 0
 
 
-def ended_at(pod: JobPod) -> datetime:
+def ended_at(pod: Pod) -> datetime:
     """When a pod ended: the latest time in its status."""
     times = [pod.metadata.creation_timestamp, pod.status.start_time]
     times += [condition.last_transition_time for condition in pod.status.conditions]
@@ -150,14 +150,14 @@ def ended_at(pod: JobPod) -> datetime:
     return max((time for time in times if time is not None), default=_EPOCH)
 
 
-def restarted_at(pod: JobPod) -> datetime | None:
+def restarted_at(pod: Pod) -> datetime | None:
     """When a container of a pod ended last, to be restarted."""
     runs = _runs(pod.status)
     times = [run.last_state.terminated.finished_at for run in runs if run.last_state.terminated is not None]
     return max((time for time in times if time is not None), default=None)
 
 
-def _runs(status: JobPodStatus) -> tuple[ContainerRun, ...]:
+def _runs(status: PodStatus) -> tuple[ContainerStatus, ...]:
     return status.init_container_statuses + status.container_statuses
 
 

@@ -15,9 +15,11 @@ from typing import TypeVar
 
 from stromboli.api import names
 from stromboli.api.object_bounds import MAX_PODS
-from stromboli.api.types.volcano_job import Job, JobPod
+from stromboli.api.pods import FINISHED
+from stromboli.api.types.controlled_pod import Pod
+from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.job.job_pods import Member
-from stromboli.controllers.job.pod_facts import ENDED, Counts, PodFacts, facts_of, known_phase
+from stromboli.controllers.job.pod_facts import Counts, PodFacts, facts_of, known_phase
 from stromboli.controllers.job.succeeded_pods import indexes_in, recorded_indexes
 
 Key = TypeVar("Key", bound=Hashable)
@@ -32,7 +34,7 @@ class PodSummary:
 
     def __init__(self, job: Job) -> None:
         self.frame = frame_of(job)
-        self.pods: dict[str, JobPod] = {}
+        self.pods: dict[str, Pod] = {}
         """By name."""
         self.facts: dict[str, PodFacts] = {}
         self._present: list[int] = [0 for _ in job.spec.tasks]
@@ -75,7 +77,7 @@ class PodSummary:
         self._tasks = frozenset(task.name for task in job.spec.tasks)
 
     @classmethod
-    def of(cls, job: Job, pods: Iterable[JobPod], deleted: Iterable[str] = ()) -> PodSummary:
+    def of(cls, job: Job, pods: Iterable[Pod], deleted: Iterable[str] = ()) -> PodSummary:
         """From scratch."""
         summary = cls(job)
         for pod in pods:
@@ -95,7 +97,7 @@ class PodSummary:
                 position, index = self._members[name]
                 self._before[position] |= 1 << index
 
-    def put(self, pod: JobPod) -> bool:
+    def put(self, pod: Pod) -> bool:
         """A pod is new or has changed; whether that is news for a reconcile."""
         name = pod.name
         facts, before = facts_of(self._job, pod, self._tasks, self._members), self.facts.get(name)
@@ -123,7 +125,7 @@ class PodSummary:
         if facts.own:
             self._count_phase(facts, sign)
         if not facts.terminating:
-            _note(self.ended if facts.phase in ENDED else self.live, name, enters)
+            _note(self.ended if facts.phase in FINISHED else self.live, name, enters)
             if facts.old:
                 _note(self.old, name, enters)
             if facts.held:
@@ -262,11 +264,11 @@ class PodSummary:
             tasks={task: shown for task, of_task in sorted(tasks.items()) if (shown := +of_task)},
         )
 
-    def named(self, chosen: Iterable[str]) -> list[JobPod]:
+    def named(self, chosen: Iterable[str]) -> list[Pod]:
         """The pods of these names, in the order of the names."""
         return [self.pods[name] for name in sorted(chosen)]
 
-    def current_of(self, task: str) -> Iterator[JobPod]:
+    def current_of(self, task: str) -> Iterator[Pod]:
         """Wanted pods of a task of the job's current version; this looks at all pods."""
         for name, facts in self.facts.items():
             if facts.task == task and facts.wanted and facts.current:

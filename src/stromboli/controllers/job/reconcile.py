@@ -12,7 +12,8 @@ from dataclasses import replace
 import msgspec
 
 from stromboli.api import names
-from stromboli.api.types.volcano_job import JobPod, JobStatus
+from stromboli.api.types.controlled_pod import Pod
+from stromboli.api.types.volcano_job import JobStatus
 from stromboli.controllers.job import lifecycle_policies
 from stromboli.controllers.job.job_phases import (
     COMMANDS,
@@ -173,7 +174,7 @@ def _fail(builder: OutcomeBuilder, why: str) -> None:
 
 
 def _new_status(
-    builder: OutcomeBuilder, transition: Transition, action: DueAction, victims: list[JobPod]
+    builder: OutcomeBuilder, transition: Transition, action: DueAction, victims: list[Pod]
 ) -> JobStatus:
     """The status that an action leads to."""
     job = builder.observed.job
@@ -216,7 +217,7 @@ def _record_action(builder: OutcomeBuilder, action: DueAction) -> None:
     builder.events.append(UserEvent(names.NORMAL, names.EXECUTE_ACTION, text))
 
 
-def _victims(observed: ObservedState, transition: Transition, action: DueAction) -> list[JobPod]:
+def _victims(observed: ObservedState, transition: Transition, action: DueAction) -> list[Pod]:
     pods = observed.pods
     if transition.effect == Effect.KILL_TARGET:
         targets = action.targets or frozenset()

@@ -13,8 +13,9 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.job_annotations import parallelism_of
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.scheduling import PodGroup, PodGroupSpec
-from stromboli.api.types.volcano_job import Job, JobPod, JobSpec, Manifest
+from stromboli.api.types.volcano_job import Job, JobSpec, Manifest
 from stromboli.controllers.job import succeeded_pods
 from stromboli.controllers.job.job_phases import is_live
 from stromboli.controllers.job.job_pod_group import group_changes, group_of, without_lost_pods
@@ -67,7 +68,7 @@ class OutcomeBuilder:
     succeeded: list[int] | None = None
     """Indexes of pods that are to stay succeeded, by position of the task; None for all that are."""
 
-    def delete(self, pod: JobPod, out_of_sync: bool = False) -> None:
+    def delete(self, pod: Pod, out_of_sync: bool = False) -> None:
         if pod.name not in self.deleting:
             self.deleting.add(pod.name)
             self.writes.append(DeletePod(pod, out_of_sync))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from stromboli.api.types.volcano_job import Job, JobPod
+from stromboli.api.types.controlled_pod import Pod
+from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.job.observed_events import GonePod, succeeded_pods
 from stromboli.controllers.job.pod_summary import PodSummary, frame_of
 from stromboli.controllers.pending_writes import PendingWrites
@@ -19,8 +20,8 @@ class TrackedPods:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._writes: PendingWrites[JobPod] = PendingWrites()
-        self._find: Callable[[str], JobPod | None] = lambda name: None
+        self._writes: PendingWrites[Pod] = PendingWrites()
+        self._find: Callable[[str], Pod | None] = lambda name: None
         """The pod of a name that the store shows."""
         self._summary: PodSummary | None = None
         self._fresh: set[str] = set()
@@ -32,7 +33,7 @@ class TrackedPods:
     # -- reconciles
 
     def observe(
-        self, job: Job, stored: Callable[[], Iterable[JobPod]], find: Callable[[str], JobPod | None]
+        self, job: Job, stored: Callable[[], Iterable[Pod]], find: Callable[[str], Pod | None]
     ) -> PodSummary:
         """The pods of a job, for a reconcile. `stored` are those that the store shows, `find` finds one by name."""
         now, self._find = self._clock(), find
@@ -62,7 +63,7 @@ class TrackedPods:
 
     # -- what the store shows
 
-    def stored(self, before: JobPod | None, now: JobPod | None) -> bool:
+    def stored(self, before: Pod | None, now: Pod | None) -> bool:
         """A pod was added, has changed, or is gone (None); whether that is news for a reconcile."""
         pod = now or before
         if pod is None:
@@ -76,17 +77,17 @@ class TrackedPods:
 
     # -- what we write
 
-    def created(self, pod: JobPod) -> None:
+    def created(self, pod: Pod) -> None:
         """A pod was created; the store may show it already, in a later state."""
         self._writes.created(pod, self._clock())
         self._refresh(pod.name)
 
-    def deleted(self, pod: JobPod) -> None:
+    def deleted(self, pod: Pod) -> None:
         """A pod is about to be deleted by us."""
         self._writes.deleted(pod, self._clock())
         self._refresh(pod.name)
 
-    def not_deleted(self, pod: JobPod) -> None:
+    def not_deleted(self, pod: Pod) -> None:
         """That failed."""
         self._writes.not_deleted(pod)
         self._refresh(pod.name)
@@ -100,7 +101,7 @@ class TrackedPods:
         """When the first write is forgotten that the store does not show."""
         return self._writes.until
 
-    def _update(self, name: str, pod: JobPod | None, by_us: bool = False) -> bool:
+    def _update(self, name: str, pod: Pod | None, by_us: bool = False) -> bool:
         if self._summary is None:
             return True
         before = self._summary.pods.get(name)
@@ -114,7 +115,7 @@ class TrackedPods:
             self._fresh.add(name)
         return self._summary.put(pod)
 
-    def _left(self, pod: JobPod, by_us: bool, is_gone: bool) -> None:
+    def _left(self, pod: Pod, by_us: bool, is_gone: bool) -> None:
         """A pod is gone or being deleted: an event of its job, if a reconcile has observed it and it was not us.
 
         A pod that succeeded did so, whether a reconcile has observed it or not.

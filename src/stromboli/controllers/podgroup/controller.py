@@ -9,6 +9,7 @@ from msgspec import field
 
 from stromboli.api import names
 from stromboli.api.object_bounds import pod_sizes
+from stromboli.api.pods import is_active
 from stromboli.api.types.meta import Int64, Object, OwnerReference, Record
 from stromboli.api.types.pod import is_placed_elsewhere
 from stromboli.api.types.scheduling import PodGroup, Queue
@@ -17,7 +18,6 @@ from stromboli.controllers.api_writer import decode_response, is_denied
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
-from stromboli.controllers.job.pod_facts import ENDED
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
 from stromboli.controllers.pod_group_queues import QueueNotOpen, admitted_queue
 from stromboli.controllers.podgroup.implied_groups import (
@@ -195,7 +195,7 @@ class PodGroupController(Controller[Key]):
 
     def _alive(self, pod: Pod) -> bool:
         """Whether a pod still needs a group."""
-        if pod.metadata.deletion_timestamp is not None or pod.status.phase in ENDED:
+        if not is_active(pod):
             return False
         owner = self._owner_in_store(pod, controller_of(pod))
         return owner is None or owner.spec.replicas != 0

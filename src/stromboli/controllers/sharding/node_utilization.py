@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from stromboli.api import names
+from stromboli.api.pods import is_finished
 from stromboli.api.resources.quantity import QuantityError, milli, whole
 from stromboli.api.types.meta import Quantity
-from stromboli.controllers.job.pod_facts import ENDED
 from stromboli.controllers.watched_kinds import Node, PlacedPod
 
 
@@ -70,7 +70,7 @@ class NodeUtilization:
 
 def _placement(pod: PlacedPod | None) -> tuple[str, _Requests] | None:
     """The node of a pod and what its containers request there; None if it takes nothing."""
-    if pod is None or not pod.spec.node_name or pod.status.phase in ENDED or pod.is_mirror:
+    if pod is None or not pod.spec.node_name or is_finished(pod) or pod.is_mirror:
         return None
     cpu = memory = 0
     for container in pod.spec.containers:

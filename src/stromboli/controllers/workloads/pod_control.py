@@ -10,12 +10,12 @@ from typing import Any
 
 from stromboli.api.errors import BadObject
 from stromboli.api.selectors import matches_labels
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.api_writer import is_namespace_terminating
 from stromboli.controllers.owner_references import controller_uid
 from stromboli.controllers.workloads.dependents import Dependents
 from stromboli.controllers.workloads.workload import Manifest, Workload, manifest_size
 from stromboli.controllers.workloads.workload_controller import WorkloadController
-from stromboli.controllers.workloads.workload_kinds import Pod
 from stromboli.kube.request import ApiError, NoResponse
 
 FIRST_BATCH, FULL_BATCH = 1, 16

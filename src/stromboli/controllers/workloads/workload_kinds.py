@@ -1,7 +1,4 @@
-"""Kubernetes' workloads and their pods with just the fields that the workload controllers read.
-
-Unlike the pods of Volcano's controllers these are all pods of the cluster.
-"""
+"""Kubernetes' workloads with just the fields that the workload controllers read."""
 
 from __future__ import annotations
 
@@ -11,16 +8,12 @@ from stromboli.api.int_or_percent import IntOrPercent
 from stromboli.api.types.meta import (
     Condition,
     Count,
-    Int32,
     Int64,
     LabelSelector,
-    Object,
     ObjectMeta,
-    Record,
     Time,
     Value,
 )
-from stromboli.api.types.pod import NodeAffinity
 from stromboli.controllers.workloads.workload import Workload, WorkloadSpec, WorkloadStatus
 
 
@@ -29,68 +22,12 @@ class WorkloadMeta(ObjectMeta):
 
     generation: Int64 = 0
     finalizers: tuple[str, ...] = ()
-    deletion_grace_period_seconds: Int64 | None = None
 
 
 class WorkloadCondition(Condition, frozen=True):
     """A condition in the status of a workload."""
 
     last_update_time: Time | None = None
-
-
-# -- pods
-
-
-class PodAffinities(Value, frozen=True):
-    """Only what says for which node the pod of a DaemonSet is meant."""
-
-    node_affinity: NodeAffinity | None = None
-
-
-class InitContainer(Value, frozen=True):
-    name: str = ""
-    restart_policy: str = ""
-
-
-class PodSpec(Record):
-    node_name: str = ""
-    affinity: PodAffinities | None = None
-    init_containers: tuple[InitContainer, ...] = ()
-
-
-class Terminated(Value, frozen=True):
-    """How and when a container ended."""
-
-    exit_code: Int32 = 0
-    finished_at: Time | None = None
-
-
-class ContainerState(Value, frozen=True):
-    terminated: Terminated | None = None
-
-
-class ContainerStatus(Value, frozen=True):
-    name: str = ""
-    restart_count: Int32 = 0
-    state: ContainerState = ContainerState()
-
-
-class PodStatus(Record):
-    phase: str = ""
-    conditions: tuple[Condition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
-
-
-class Pod(Object):
-    """Any pod of the cluster."""
-
-    metadata: WorkloadMeta
-    spec: PodSpec = field(default_factory=PodSpec)
-    status: PodStatus = field(default_factory=PodStatus)
-
-
-# -- workloads
 
 
 class SelectingWorkload(Workload):

@@ -8,13 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-import msgspec
-
+from stromboli.api import names
+from stromboli.api.pods import FINISHED
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.objects.subresources import set_condition
 from stromboli.embedded.store.records import Change, Key, Record
+from stromboli.embedded.store.stored_pods import stored_pod
 from stromboli.embedded.time_slices import TimeSlices
 
 QUARANTINE = 40.0
@@ -25,19 +26,6 @@ _DISRUPTED = {
     "reason": "DeletionByPodGC",
     "message": "PodGC: node no longer exists",
 }
-
-
-class _Spec(msgspec.Struct, rename="camel", gc=False):
-    node_name: str | None = None
-
-
-class _Pod(msgspec.Struct, gc=False):
-    """What is read of each change of a pod; the rest, which is most of it, is not decoded."""
-
-    spec: _Spec | None = None
-
-
-_decode_pod = msgspec.json.Decoder(_Pod, strict=False).decode
 
 
 class PodGarbageCollector(Controller):
@@ -98,20 +86,22 @@ class PodGarbageCollector(Controller):
 
 
 def _node_name(pod: Record) -> str:
-    spec = _decode_pod(pod.data).spec
-    return (spec.node_name or "") if spec else ""
+    return stored_pod(pod).spec.node_name
 
 
 def _fail(pod: Content) -> None:
     """Finalizers may keep the pod: those who wait for its end must see that it ended."""
     pod["metadata"]["deletionGracePeriodSeconds"] = 0
-    status = pod.setdefault("status", {})
-    if status.get("phase") not in ("Succeeded", "Failed"):
-        status["phase"] = "Failed"
+    _end(pod)
 
 
 def _disrupt(pod: Content) -> None:
-    status = pod.setdefault("status", {})
-    if status.get("phase") not in ("Succeeded", "Failed"):
-        status["phase"] = "Failed"
+    _end(pod)
     set_condition(pod, _DISRUPTED)
+
+
+def _end(pod: Content) -> None:
+    """Let a pod fail that has not finished."""
+    status = pod.setdefault("status", {})
+    if status.get("phase") not in FINISHED:
+        status["phase"] = names.POD_FAILED

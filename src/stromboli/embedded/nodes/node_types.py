@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec import field
 
+from stromboli.api.pods import is_finished
 from stromboli.api.types.meta import Condition, Object, ObjectMeta, Record, Time
 from stromboli.api.types.pod import Toleration
 
 Content = dict[str, Any]
-FINISHED = ("Succeeded", "Failed")
 
 
 class PodMeta(ObjectMeta):
@@ -64,7 +64,7 @@ class NodePod(Object):
 
     @property
     def finished(self) -> bool:
-        return self.status.phase in FINISHED
+        return is_finished(self)
 
     @property
     def terminating(self) -> bool:

@@ -126,7 +126,7 @@ def running(pod: NodePod, now: float, ip: str, host: str) -> Content:
     started = {"running": {"startedAt": timestamp(now)}}
     completed = Termination(0, now, now)
     status: Content = {
-        "phase": "Running",
+        "phase": names.POD_RUNNING,
         "startTime": timestamp(now),
         **pod_ips(ip, host),
         "conditions": changed(pod, [pod_condition(type, True, now) for type in READY_CONDITIONS]),
@@ -148,7 +148,7 @@ def finished(pod: NodePod, now: float, started: float, code: int) -> Content:
     """All containers terminated with this exit code."""
     termination = Termination(code, now, started)
     return {
-        "phase": "Failed" if code else "Succeeded",
+        "phase": names.POD_FAILED if code else names.POD_SUCCEEDED,
         "conditions": changed(pod, terminal_conditions(now, failed=bool(code))),
         "containerStatuses": [
             container_status(pod, spec, _terminated(pod, spec, termination)) for spec in pod.spec.containers
@@ -181,7 +181,7 @@ def node_lost(now: float, node: str) -> Content:
     """Its node failed, and the pod with it."""
     message = f"Node {node} which was running the pod is not reachable"
     return {
-        "phase": "Failed",
+        "phase": names.POD_FAILED,
         "reason": "NodeLost",
         "message": message,
         "conditions": [

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stromboli.api.go_scalars import timestamp
+from stromboli.api.pods import FINISHED
 from stromboli.api.schemas.schema_problems import unsupported
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
@@ -175,7 +176,7 @@ def _grace_period(kind: Kind, content: Content, requested: int | None) -> int:
     if kind.id != "pods":
         return 0
     spec, status = content.get("spec") or {}, content.get("status") or {}
-    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+    if not spec.get("nodeName") or status.get("phase") in FINISHED:
         return 0
     if requested is not None:
         return requested

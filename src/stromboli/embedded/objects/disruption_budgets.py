@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from stromboli.api import names
 from stromboli.api.int_or_percent import scaled_value
+from stromboli.api.pods import FINISHED, is_finished, is_ready
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
 from stromboli.embedded.api_status import StatusError
@@ -16,9 +18,9 @@ from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
+from stromboli.embedded.store.stored_pods import Owner, StoredPod, stored_pod
 
 BUDGETS = "poddisruptionbudgets.policy"
-_FINISHED = ("Succeeded", "Failed")
 
 
 class Budget(NamedTuple):
@@ -31,47 +33,6 @@ class Budget(NamedTuple):
     @property
     def allowed(self) -> int:
         return max(self.healthy - self.desired, 0) if self.expected else 0
-
-
-class _Owner(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
-
-
-class _Metadata(msgspec.Struct, rename="camel", gc=False):
-    owner_references: tuple[_Owner, ...] | None = None
-
-
-class _Condition(msgspec.Struct, gc=False):
-    type: str = ""
-    status: str = ""
-
-
-class _Status(msgspec.Struct, gc=False):
-    phase: str = ""
-    conditions: tuple[_Condition, ...] | None = None
-
-
-class _Pod(msgspec.Struct, gc=False):
-    """What is read of a pod; the rest, which is most of it, is not decoded."""
-
-    metadata: _Metadata
-    status: _Status | None = None
-
-    @property
-    def ready(self) -> bool:
-        conditions = (self.status.conditions if self.status else None) or ()
-        return any(condition.type == "Ready" and condition.status == "True" for condition in conditions)
-
-    @property
-    def owner(self) -> _Owner | None:
-        return next((owner for owner in self.metadata.owner_references or () if owner.controller), None)
-
-
-_decode_pod = msgspec.json.Decoder(_Pod, strict=False).decode
 
 
 def _selector(budget: Content) -> LabelSelector | None:
@@ -87,15 +48,15 @@ class _PodCounts:
     def __init__(self, selector: LabelSelector | None) -> None:
         self._selector = selector
         self.healthy = 0
-        self.owners: Counter[_Owner | None] = Counter()
+        self.owners: Counter[Owner | None] = Counter()
 
     def add(self, record: Record, sign: int = 1) -> None:
         if not matches_labels(self._selector, record.labels):
             return
-        pod = _decode_pod(record.data)
-        if pod.status is not None and pod.status.phase in _FINISHED:
+        pod = stored_pod(record)
+        if is_finished(pod):
             return
-        self.healthy += sign * (pod.ready and not record.meta.deletion_timestamp)
+        self.healthy += sign * _is_healthy(pod)
         self.owners[pod.owner] += sign
         if not self.owners[pod.owner]:
             del self.owners[pod.owner]
@@ -158,7 +119,7 @@ class DisruptionBudgets:
             desired = scaled_value(spec.get("minAvailable", 1), expected, round_up=True)
         return Budget(expected, pods.healthy, desired)
 
-    def _expected(self, namespace: str, owners: Mapping[_Owner | None, int]) -> int:
+    def _expected(self, namespace: str, owners: Mapping[Owner | None, int]) -> int:
         """The replicas of the pods' controllers; a pod without such a controller counts as one."""
         replicas_by_owner: dict[str, int] = {}
         uncontrolled = 0
@@ -174,7 +135,7 @@ class DisruptionBudgets:
 
     def check_eviction(self, pod: Record) -> None:
         """Refuse an eviction that a budget does not allow."""
-        if pod.field("status.phase") in (*_FINISHED, "Pending", "") or pod.meta.deletion_timestamp:
+        if pod.field("status.phase") in (*FINISHED, names.POD_PENDING, "") or pod.meta.deletion_timestamp:
             return
         budgets = [
             record
@@ -188,7 +149,7 @@ class DisruptionBudgets:
             )
         for record in budgets:
             budget = self.count(record)
-            if not _is_healthy(pod):
+            if not _is_healthy(stored_pod(pod)):
                 policy = (record.object().get("spec") or {}).get("unhealthyPodEvictionPolicy")
                 if policy == "AlwaysAllow" or (budget.healthy >= budget.desired and budget.desired > 0):
                     return
@@ -202,8 +163,8 @@ class DisruptionBudgets:
                 )
 
 
-def _is_healthy(pod: Record) -> bool:
-    return _decode_pod(pod.data).ready and not pod.meta.deletion_timestamp
+def _is_healthy(pod: StoredPod) -> bool:
+    return is_ready(pod) and pod.metadata.deletion_timestamp is None
 
 
 def status(record: Record, budget: Budget) -> Content:

@@ -9,8 +9,8 @@ import msgspec
 from stromboli.admission.rules.podgroup_rules import default
 from stromboli.admission.rules.rule_context import Context
 from stromboli.api import names
+from stromboli.api.pods import is_active
 from stromboli.api.types.pod import Pod
-from stromboli.controllers.job.pod_facts import ENDED
 from stromboli.controllers.owner_references import controller_of
 from stromboli.controllers.podgroup.implied_groups import Annotations, group_name, group_of
 from stromboli.controllers.watched_kinds import Pod as WatchedPod
@@ -26,8 +26,7 @@ def needs_group(pod: Pod) -> bool:
         pod.spec.scheduler_name == names.SCHEDULER_NAME
         and pod.spec.scheduling_group is None
         and not pod.metadata.annotations.get(names.GROUP_NAME)
-        and pod.metadata.deletion_timestamp is None
-        and pod.status.phase not in ENDED
+        and is_active(pod)
     )
 
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from stromboli.admission.rules.rule_context import QueueIndex
 from stromboli.api import names
+from stromboli.api.pods import FINISHED
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import Namespace, PodGroup, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.workloads import ReplicaSet
-from stromboli.controllers.job.pod_facts import ENDED
 from stromboli.controllers.owner_references import controller_of
 
 
@@ -33,7 +33,7 @@ class OwnedPod(NamedTuple):
 
     @property
     def ended(self) -> bool:
-        return self.phase in ENDED
+        return self.phase in FINISHED
 
 
 class ObservedObjects:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from stromboli.api import names
-from stromboli.api.types.meta import ObjectMeta
-from stromboli.api.types.volcano_job import Job, JobPod, JobPodStatus, Manifest, TaskSpec
+from stromboli.api.types.controlled_pod import Pod, PodMeta, PodStatus
+from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
 from stromboli.controllers.job.job_pods import Member, pod_of
 from stromboli.controllers.job.order.task_dependencies import StartedTasks, may_start
 from stromboli.controllers.job.plugins.job_plugin import JobPlugin
@@ -65,7 +65,7 @@ class PlannedJob:
                     f"{either.join(task.depends_on.name)} runs (dependsOn)"
                 )
 
-    def _pods(self, phase_of: Callable[[str], str | None]) -> dict[str, JobPod]:
+    def _pods(self, phase_of: Callable[[str], str | None]) -> dict[str, Pod]:
         """The pods that exist, and those that succeeded and were deleted."""
         pods = {}
         for task, succeeded in zip(self.job.spec.tasks, recorded_indexes(self.job), strict=True):
@@ -73,11 +73,11 @@ class PlannedJob:
                 before = names.POD_SUCCEEDED if succeeded >> member.index & 1 else None
                 phase = phase_of(f"{self.job.namespace}/{member.name}") or before
                 if phase is not None:
-                    metadata = ObjectMeta(name=member.name, namespace=self.job.namespace)
-                    pods[member.name] = JobPod(metadata=metadata, status=JobPodStatus(phase=phase))
+                    metadata = PodMeta(name=member.name, namespace=self.job.namespace)
+                    pods[member.name] = Pod(metadata=metadata, status=PodStatus(phase=phase))
         return pods
 
-    def _ready(self, pods: Mapping[str, JobPod]) -> list[int]:
+    def _ready(self, pods: Mapping[str, Pod]) -> list[int]:
         """How many pods of each task are or were ready."""
         members = ([pods.get(member.name) for member in self._members(task)] for task in self.job.spec.tasks)
         return [sum(pod is not None and has_become_ready(pod) for pod in of_task) for of_task in members]

@@ -20,6 +20,7 @@ from stromboli.api.durations import longest
 from stromboli.api.errors import Problems
 from stromboli.api.manifests.manifest_reader import IMPLIED, Item, Manifests, sources_of
 from stromboli.api.object_bounds import MAX_QUEUE_DEPTH
+from stromboli.api.pods import is_finished
 from stromboli.api.resources.pod_requests import pod_request
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.api.types.kinds import GROUPS
@@ -37,7 +38,6 @@ from stromboli.simulator.expansion.workload_expansion import WorkloadExpansion
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
 from stromboli.simulator.workloads.workload_errors import WorkloadError
 
-_OVER = (names.POD_SUCCEEDED, names.POD_FAILED)
 _SAID_OTHERWISE = frozenset(
     (
         "schedulerName",
@@ -126,7 +126,7 @@ class _Cluster:
             self.objects.append(_manifest(obj))
 
     def _take_pod(self, pod: Pod) -> None:
-        if pod.status.phase in _OVER:
+        if is_finished(pod):
             return
         native = _NATIVE if pod.spec.scheduling_group is not None else ""
         if (group := _group_name(pod)) and pod.spec.scheduler_name == names.SCHEDULER_NAME:

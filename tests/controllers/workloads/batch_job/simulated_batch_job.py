@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.pods import is_active
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.user_event import UserEvent
 from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob, BatchJobStatus
 from stromboli.controllers.workloads.batch_job.job_pod_control import new_pod
 from stromboli.controllers.workloads.batch_job.pod_backoff import PodBackoff
 from stromboli.controllers.workloads.batch_job.pod_ends import is_tracked
 from stromboli.controllers.workloads.batch_job.reconcile import Decision, finish, reconcile, record
-from stromboli.controllers.workloads.pod_readiness import is_active
-from stromboli.controllers.workloads.workload_kinds import Pod
 
 NOW = 1_767_225_600.0
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "x"}], "restartPolicy": "Never"}}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.daemonset.daemon_set import DaemonSet
 from stromboli.controllers.workloads.daemonset.failed_pods import FULL_DELAY, FailedPods
 from stromboli.controllers.workloads.daemonset.node_eligibility import Eligibility
 from stromboli.controllers.workloads.daemonset.reconcile import BURST, Outcome, reconcile, target_node
-from stromboli.controllers.workloads.workload_kinds import Pod
 from stromboli.controllers.workloads.workload_pods import daemon_pod
 from tests.controllers.workloads.workload_objects import NOW, daemon_set, decoded, pod
 

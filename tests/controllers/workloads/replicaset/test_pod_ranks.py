@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.replicaset.pod_ranks import DELETION_COST, deletion_cost, pods_to_delete
-from stromboli.controllers.workloads.workload_kinds import Pod
 from tests.controllers.workloads.replicated_objects import NOW, pod
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.statefulset.reconcile import (
     BURST,
     BYTES_AT_ONCE,
@@ -23,7 +24,6 @@ from stromboli.controllers.workloads.statefulset.set_actions import (
 )
 from stromboli.controllers.workloads.statefulset.set_status import Revision, Revisions
 from stromboli.controllers.workloads.statefulset.stateful_set import StatefulSet, ordinal_of
-from stromboli.controllers.workloads.workload_kinds import Pod
 from tests.controllers.workloads.workload_objects import NOW, TEMPLATE, claim, owner, pod, stateful_set
 
 OLD = {**TEMPLATE, "spec": {"containers": [{"name": "main", "image": "old"}]}}

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from stromboli.api import names
+from stromboli.api.pods import PHASES
 from stromboli.api.predecessors import ENDED
 from stromboli.cli.cluster.cluster_kinds import JOBS, POD_GROUPS, Manifest, name_of
 from stromboli.cli.dashboard.pages.action_links import done_note, job_actions
@@ -65,7 +66,6 @@ from stromboli.cli.job.task_requests import images_text, requests_text
 from stromboli.simulator.reports.page.markup import Markup, element, joined
 
 TABS = ("overview", "pods", "explanation", "logs", "events", "manifest")
-POD_PHASES = ("Pending", "Running", "Succeeded", "Failed")
 TASKS_SHOWN = 100
 MEMBERS_SECONDS = 600.0
 """After which all pods of a PodGroup are read again."""
@@ -82,7 +82,7 @@ async def job_page(request: ViewRequest) -> PageContent:
     row = _row(
         request, lambda row: row["kind"] == "job" and (row["namespace"], row["name"]) == (namespace, name)
     )
-    choice = PodChoice(request.query.get("task", ""), request.choice("phase", ("", *POD_PHASES)))
+    choice = PodChoice(request.query.get("task", ""), request.choice("phase", ("", *PHASES)))
     session = request.session_in(namespace)
 
     async def read() -> GangReading:
@@ -217,7 +217,7 @@ def _task_row(request: ViewRequest, job: Manifest, task: Manifest) -> list[objec
         "-" if task.get("minAvailable") is None else whole_number(task["minAvailable"]),
         *(
             number_link(whole_number(phases.get(each)), _pods_address(request, task=name, phase=each))
-            for each in POD_PHASES
+            for each in PHASES
         ),
         short_text(requests_text(task), 120),
         short_text(images_text(task), 120),
@@ -232,7 +232,7 @@ def _partitions(policy: dict[str, Any]) -> str:
 
 def _member_row(request: ViewRequest, pods: list[PodSummary]) -> list[object]:
     counts = Counter(pod.phase for pod in pods)
-    numbers = (number_link(counts[each], _pods_address(request, phase=each)) for each in POD_PHASES)
+    numbers = (number_link(counts[each], _pods_address(request, phase=each)) for each in PHASES)
     return ["members", number_link(len(pods), _pods_address(request)), "-", *numbers, "", "", ""]
 
 
@@ -241,8 +241,8 @@ def _pods_address(request: ViewRequest, **query: str) -> str:
 
 
 def _task_table(rows: list[list[object]]) -> Markup:
-    titles = ("Task", "Pods", "Min", *POD_PHASES, "Requests", "Image", "Partitions")
-    return plain_table("tasks", titles, rows, numbers=("Pods", "Min", *POD_PHASES))
+    titles = ("Task", "Pods", "Min", *PHASES, "Requests", "Image", "Partitions")
+    return plain_table("tasks", titles, rows, numbers=("Pods", "Min", *PHASES))
 
 
 # -- the other tabs
@@ -250,9 +250,9 @@ def _task_table(rows: list[list[object]]) -> Markup:
 
 async def _pods(request: ViewRequest, reading: GangReading, row: Row | None) -> Regions:
     pods = reading.pods or []
-    wanted = request.choice("phase", ("", *POD_PHASES))
+    wanted = request.choice("phase", ("", *PHASES))
     shown = [pod for pod in pods if wanted in ("", pod.phase)]
-    fields = [FilterField("phase", "Phase", POD_PHASES)]
+    fields = [FilterField("phase", "Phase", PHASES)]
     if reading.job is not None:
         fields.insert(
             0,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stromboli.api import names
+from stromboli.api.pods import FINISHED
 from stromboli.api.wait_messages import headline
 from stromboli.cli.cluster.cluster_kinds import JOBS, POD_GROUPS, PODS, Manifest, name_of
 from stromboli.cli.cluster.object_events import Happening
@@ -180,7 +181,7 @@ def pod_summary(pod: Manifest) -> PodSummary:
         _moment((pod.get("metadata") or {}).get("creationTimestamp")),
         _moment(placed.get("lastTransitionTime")) if placed.get("status") == "True" else 0.0,
         _started(status),
-        _moment(ended_at(status)) if status.get("phase") in ("Succeeded", "Failed") else 0.0,
+        _moment(ended_at(status)) if status.get("phase") in FINISHED else 0.0,
         containers_of(pod),
         str((pod.get("metadata") or {}).get("uid") or ""),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stromboli.api.pods import is_finished
 from stromboli.api.types.meta import Time
 from stromboli.controllers.workloads.batch_job.batch_job_kind import (
     FAILURE_TARGET,
@@ -15,7 +16,6 @@ from stromboli.controllers.workloads.batch_job.job_view import JobView
 from stromboli.controllers.workloads.batch_job.pod_ends import is_failed
 from stromboli.controllers.workloads.batch_job.pod_failure_policy import meaning_of
 from stromboli.controllers.workloads.batch_job.success_policy import matched_rule
-from stromboli.controllers.workloads.pod_readiness import ENDED
 
 
 def early_end(view: JobView, now: Time) -> JobCondition | None:
@@ -88,7 +88,7 @@ def _restarts_exceeded(view: JobView) -> bool:
     restarts = sum(
         container.restart_count
         for pod in view.pods
-        if pod.status.phase not in ENDED
+        if not is_finished(pod)
         for container in (*pod.status.init_container_statuses, *pod.status.container_statuses)
     )
     return restarts > 0 if spec.backoff_limit == 0 else restarts >= spec.backoff_limit

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from stromboli.api.patches import STRATEGIC
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.adoption import adoption_patch, release_patch
 from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob
 from stromboli.controllers.workloads.batch_job.pod_ends import (
@@ -17,7 +18,7 @@ from stromboli.controllers.workloads.batch_job.pod_ends import (
 from stromboli.controllers.workloads.batch_job.pod_management import NewPod
 from stromboli.controllers.workloads.pod_control import FULL_BATCH, OwnedPods, in_batches
 from stromboli.controllers.workloads.workload import Manifest
-from stromboli.controllers.workloads.workload_kinds import Pod, SelectingWorkload
+from stromboli.controllers.workloads.workload_kinds import SelectingWorkload
 from stromboli.controllers.workloads.workload_pods import JOB_TRACKING, job_pod
 
 WITHOUT_FINALIZER = {"metadata": {"$deleteFromPrimitiveList/finalizers": [JOB_TRACKING]}}

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from stromboli.api import names
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.batch_job.batch_job_kind import (
     SUCCESS_CRITERIA_MET,
     BatchJobStatus,
@@ -20,14 +22,12 @@ from stromboli.controllers.workloads.batch_job.batch_job_kind import (
 from stromboli.controllers.workloads.batch_job.index_intervals import IndexIntervals
 from stromboli.controllers.workloads.batch_job.job_view import JobView
 from stromboli.controllers.workloads.batch_job.pod_ends import (
-    SUCCEEDED,
     completion_index,
     is_failed,
     is_tracked,
     valid_index,
 )
 from stromboli.controllers.workloads.batch_job.pod_failure_policy import meaning_of
-from stromboli.controllers.workloads.workload_kinds import Pod
 
 UNCOUNTED_LIMIT = 500
 """Pods that a sync takes note of: their uids are some 20 kB of the status. Others wait for the next sync."""
@@ -63,7 +63,7 @@ class EndedPods:
         index = valid_index(pod, job) if job.indexed else None
         if uid in self.failed or (job.indexed and index is None):
             return
-        if pod.status.phase == SUCCEEDED:
+        if pod.status.phase == names.POD_SUCCEEDED:
             if index is None:
                 self.succeeded[uid] = None
             elif index not in view.indexes.counted:
@@ -108,7 +108,11 @@ def track(
 def _may_be_released(view: JobView, pod: Pod, end: JobCondition | None) -> bool:
     """A failed pod whose index waits for another pod is kept until that is there."""
     job = view.job
-    if job.metadata.deletion_timestamp is not None or end is not None or pod.status.phase == SUCCEEDED:
+    if (
+        job.metadata.deletion_timestamp is not None
+        or end is not None
+        or pod.status.phase == names.POD_SUCCEEDED
+    ):
         return True
     if not is_failed(pod, job):
         return False

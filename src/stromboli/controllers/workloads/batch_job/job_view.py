@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from stromboli.api import names
+from stromboli.api.pods import is_active, is_ready, is_terminating
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob, UncountedPods
 from stromboli.controllers.workloads.batch_job.index_intervals import NO_INDEXES, IndexIntervals
 from stromboli.controllers.workloads.batch_job.pod_backoff import PodBackoff
 from stromboli.controllers.workloads.batch_job.pod_ends import (
-    SUCCEEDED,
     finished_at,
     index_failures,
     index_ignored_failures,
@@ -18,8 +20,6 @@ from stromboli.controllers.workloads.batch_job.pod_ends import (
     valid_index,
 )
 from stromboli.controllers.workloads.batch_job.pod_failure_policy import FAIL_INDEX, meaning_of
-from stromboli.controllers.workloads.pod_readiness import is_active, is_ready, is_terminating
-from stromboli.controllers.workloads.workload_kinds import Pod
 
 
 @dataclass(slots=True)
@@ -54,7 +54,9 @@ def observe(job: BatchJob, pods: Sequence[Pod], backoff: PodBackoff) -> JobView:
     """`backoff` is as of the last time."""
     uncounted = job.status.uncounted_terminated_pods or UncountedPods()
     active = [pod for pod in pods if is_active(pod)]
-    ended_well = _new_ends(job, (pod for pod in pods if pod.status.phase == SUCCEEDED), uncounted.succeeded)
+    ended_well = _new_ends(
+        job, (pod for pod in pods if pod.status.phase == names.POD_SUCCEEDED), uncounted.succeeded
+    )
     ended_badly = _new_ends(job, (pod for pod in pods if is_failed(pod, job)), uncounted.failed)
     indexes = _indexes(job, pods, active) if job.indexed else PodIndexes()
     succeeded = job.status.succeeded + len(ended_well) + len(uncounted.succeeded)
@@ -92,7 +94,7 @@ def _indexes(job: BatchJob, pods: Sequence[Pod], active: Sequence[Pod]) -> PodIn
         (index, pod) for pod in pods if is_tracked(pod) and (index := valid_index(pod, job)) is not None
     ]
     counted = IndexIntervals.parse(job.status.completed_indexes, job.completions)
-    ended_well = {index for index, pod in tracked if pod.status.phase == SUCCEEDED}
+    ended_well = {index for index, pod in tracked if pod.status.phase == names.POD_SUCCEEDED}
     indexes = PodIndexes(counted, counted | IndexIntervals.of(ended_well))
     if job.spec.backoff_limit_per_index is not None:
         known = IndexIntervals.parse(job.status.failed_indexes or "", job.completions)

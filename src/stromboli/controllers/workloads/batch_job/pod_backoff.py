@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.batch_job.pod_ends import (
     finished_at,
     index_failures,
     index_ignored_failures,
 )
-from stromboli.controllers.workloads.workload_kinds import Pod
 
 FIRST_DELAY, LONGEST_DELAY = 10.0, 600.0
 """Seconds."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from stromboli.api import names
+from stromboli.api.pods import is_terminating
+from stromboli.api.types.controlled_pod import ContainerStatus, Pod
 from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob
 from stromboli.controllers.workloads.batch_job.index_intervals import read_index
-from stromboli.controllers.workloads.pod_readiness import is_terminating
-from stromboli.controllers.workloads.workload_kinds import ContainerStatus, Pod
 from stromboli.controllers.workloads.workload_pods import COMPLETION_INDEX, JOB_TRACKING
 
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
-SUCCEEDED, FAILED = "Succeeded", "Failed"
 
 
 def is_tracked(pod: Pod) -> bool:
@@ -20,7 +20,7 @@ def is_tracked(pod: Pod) -> bool:
 
 def is_failed(pod: Pod, job: BatchJob) -> bool:
     """A pod that is being deleted has failed too, since it may never say so, unless the job waits for ends."""
-    if pod.status.phase == FAILED:
+    if pod.status.phase == names.POD_FAILED:
         return True
     return is_terminating(pod) and not job.waits_for_ends
 
@@ -60,7 +60,7 @@ def finished_at(pod: Pod) -> float:
         return by_containers
     for condition in pod.status.conditions:
         since = condition.last_transition_time
-        if condition.type == "Ready" and condition.status == "False" and since is not None:
+        if condition.type == names.CONDITION_READY and condition.status == "False" and since is not None:
             return since.timestamp()
     if meta.deletion_timestamp is not None:
         return meta.deletion_timestamp.timestamp() - (meta.deletion_grace_period_seconds or 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from stromboli.api.types.controlled_pod import ContainerStatus, Pod
 from stromboli.api.types.meta import Condition
 from stromboli.controllers.workloads.batch_job.batch_job_kind import (
     BatchJob,
@@ -12,7 +13,6 @@ from stromboli.controllers.workloads.batch_job.batch_job_kind import (
     OnPodCondition,
     PodFailureRule,
 )
-from stromboli.controllers.workloads.workload_kinds import ContainerStatus, Pod
 
 FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = "FailJob", "FailIndex", "Ignore", "Count"
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from stromboli.api.pods import PHASE_RANKS, is_ready
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.batch_job.job_view import JobView, indexes_of
 from stromboli.controllers.workloads.batch_job.pod_backoff import index_time_left
 from stromboli.controllers.workloads.batch_job.pod_ends import (
@@ -14,16 +16,11 @@ from stromboli.controllers.workloads.batch_job.pod_ends import (
     valid_index,
 )
 from stromboli.controllers.workloads.batch_job.pod_failure_policy import meaning_of
-from stromboli.controllers.workloads.pod_readiness import is_ready
-from stromboli.controllers.workloads.workload_kinds import Pod
 
 BURST = 500
 """Pods that a sync creates or removes at most."""
 SHORTEST_WAIT = 1.0
 """Seconds until a job is looked at again that waits after failures."""
-
-
-_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,7 @@ def _by_index(view: JobView) -> tuple[list[Pod], list[Pod]]:
 
 def _advance(pod: Pod) -> tuple[bool, int, bool, float, str]:
     """How far a pod is: it has a node, runs, is ready, and is the oldest."""
-    phase = _PHASES.get(pod.status.phase, 0)
+    phase = PHASE_RANKS.get(pod.status.phase, 0)
     return bool(pod.spec.node_name), phase, is_ready(pod), -pod.metadata.created, pod.name
 
 

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from stromboli.api import names
+from stromboli.api.pods import is_active, is_ready, is_terminating
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.meta import Time
 from stromboli.controllers.user_event import UserEvent
 from stromboli.controllers.workloads.batch_job.batch_job_kind import (
@@ -33,8 +35,6 @@ from stromboli.controllers.workloads.batch_job.job_tracking import Tracking, set
 from stromboli.controllers.workloads.batch_job.job_view import JobView, observe
 from stromboli.controllers.workloads.batch_job.pod_backoff import PodBackoff
 from stromboli.controllers.workloads.batch_job.pod_management import PodChanges, wanted_changes
-from stromboli.controllers.workloads.pod_readiness import is_active, is_ready, is_terminating
-from stromboli.controllers.workloads.workload_kinds import Pod
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from stromboli.api.errors import BadObject
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.node import Taint
 from stromboli.controllers.context import Context
 from stromboli.controllers.reconciler import SyncError
@@ -18,7 +19,6 @@ from stromboli.controllers.workloads.pod_control import OwnedPods
 from stromboli.controllers.workloads.revision_history import RevisionHistory
 from stromboli.controllers.workloads.workload import Workload
 from stromboli.controllers.workloads.workload_controller import WorkloadController
-from stromboli.controllers.workloads.workload_kinds import Pod
 from stromboli.controllers.workloads.workload_pods import REVISION, daemon_pod
 from stromboli.kube.request import ApiError, NoResponse
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from stromboli.api import names
 from stromboli.api.names import NODE_NAME_FIELD
+from stromboli.api.pods import is_available, is_finished, is_ready, next_available
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.user_event import UserEvent
 from stromboli.controllers.workloads.daemonset.daemon_set import DaemonSet, DaemonSetStatus
 from stromboli.controllers.workloads.daemonset.failed_pods import FailedPods
 from stromboli.controllers.workloads.daemonset.node_eligibility import Eligibility
 from stromboli.controllers.workloads.daemonset.rolling_update import rolling_update
-from stromboli.controllers.workloads.pod_readiness import ENDED, is_available, is_ready, next_available
-from stromboli.controllers.workloads.workload_kinds import Pod
 from stromboli.controllers.workloads.workload_pods import REVISION
 
 BURST = 250
@@ -62,7 +62,7 @@ def pods_by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     nodes: dict[str, list[Pod]] = {}
     for pod in pods:
         node = target_node(pod)
-        if node and not (pod.status.phase in ENDED and pod.metadata.deletion_timestamp is not None):
+        if node and not (is_finished(pod) and pod.metadata.deletion_timestamp is not None):
             nodes.setdefault(node, []).append(pod)
     return nodes
 
@@ -99,9 +99,9 @@ def _manage(
         return None
     running, wait = [], None
     for pod in _staying(pods):
-        if pod.status.phase not in ENDED:
+        if not is_finished(pod):
             running.append(pod)
-        elif pod.status.phase == "Failed" and (wait := _failure_delay(daemon_set, node, failed, now)):
+        elif pod.status.phase == names.POD_FAILED and (wait := _failure_delay(daemon_set, node, failed, now)):
             continue
         else:
             outcome.events.append(_ended_event(pod, node))
@@ -121,7 +121,7 @@ def _failure_delay(daemon_set: DaemonSet, node: str, failed: FailedPods, now: fl
 
 
 def _ended_event(pod: Pod, node: str) -> UserEvent:
-    if pod.status.phase == "Failed":
+    if pod.status.phase == names.POD_FAILED:
         text = f"Found failed daemon pod {pod.key} on node {node}, will try to kill it"
         return UserEvent(names.WARNING, "FailedDaemonPod", text)
     text = f"Found succeeded daemon pod {pod.key} on node {node}, will try to delete it"

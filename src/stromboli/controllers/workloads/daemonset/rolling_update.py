@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from stromboli.api.pods import is_available
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.daemonset.daemon_set import DaemonSet
 from stromboli.controllers.workloads.daemonset.node_eligibility import Eligibility
-from stromboli.controllers.workloads.pod_readiness import is_available
-from stromboli.controllers.workloads.workload_kinds import Pod
 from stromboli.controllers.workloads.workload_pods import REVISION
 
 

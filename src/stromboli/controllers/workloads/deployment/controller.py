@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.pods import is_finished
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.meta import LabelSelector
 from stromboli.controllers.api_writer import is_namespace_terminating
 from stromboli.controllers.context import Context
@@ -22,10 +24,9 @@ from stromboli.controllers.workloads.deployment.rollout_status import (
     has_deadline,
     with_condition,
 )
-from stromboli.controllers.workloads.pod_readiness import ENDED
 from stromboli.controllers.workloads.workload import Manifest
 from stromboli.controllers.workloads.workload_controller import WorkloadController
-from stromboli.controllers.workloads.workload_kinds import Deployment, DeploymentStatus, Pod, ReplicaSet
+from stromboli.controllers.workloads.workload_kinds import Deployment, DeploymentStatus, ReplicaSet
 from stromboli.controllers.workloads.workload_pods import REVISION_ANNOTATION
 from stromboli.kube.request import ApiError, NoResponse
 
@@ -76,7 +77,7 @@ class DeploymentController(WorkloadController[Deployment]):
         if owner.spec.strategy.type != RECREATE:
             return False
         old = revisions_of(owner, replica_sets).old
-        return any(pod.status.phase not in ENDED for each in old for pod in self._pods[owner_key(each)])
+        return any(not is_finished(pod) for each in old for pod in self._pods[owner_key(each)])
 
     async def _write(self, owner: Deployment, outcome: Outcome) -> None:
         for update in outcome.updates:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar
 
+from stromboli.api.pods import is_active, is_terminating, next_available
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.context import Context
 from stromboli.controllers.owner_references import owned_by
 from stromboli.controllers.workloads.pod_control import OwnedPods
-from stromboli.controllers.workloads.pod_readiness import is_active, is_terminating, next_available
 from stromboli.controllers.workloads.replicaset import reconcile
 from stromboli.controllers.workloads.replicaset.reconcile import Owner, Scale
 from stromboli.controllers.workloads.workload import Workload
 from stromboli.controllers.workloads.workload_controller import WorkloadController
-from stromboli.controllers.workloads.workload_kinds import Pod, ReplicaSet, ReplicationController
+from stromboli.controllers.workloads.workload_kinds import ReplicaSet, ReplicationController
 from stromboli.controllers.workloads.workload_pods import replica_pod
 from stromboli.kube.request import ApiError, NoResponse
 

@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from stromboli.api.pods import PHASE_RANKS, is_active, ready_condition
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.meta import Time
-from stromboli.controllers.workloads.pod_readiness import is_active, ready_condition
-from stromboli.controllers.workloads.workload_kinds import Pod
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def pods_to_delete(pods: Sequence[Pod], related: Iterable[Pod], count: int, now: float) -> list[Pod]:
@@ -32,7 +31,7 @@ def _rank(pod: Pod, doubled: int, now: float) -> tuple[Any, ...]:
     ready = ready_condition(pod)
     return (
         bool(pod.spec.node_name),
-        _PHASES.get(pod.status.phase, 0),
+        PHASE_RANKS.get(pod.status.phase, 0),
         ready is not None,
         deletion_cost(pod),
         -doubled,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from stromboli.controllers.workloads.pod_readiness import is_available, is_ready
+from stromboli.api.pods import is_available, is_ready
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.replicaset.pod_ranks import pods_to_delete
 from stromboli.controllers.workloads.workload import desired_pods, template_part
 from stromboli.controllers.workloads.workload_kinds import (
-    Pod,
     ReplicaSet,
     ReplicaSetStatus,
     ReplicationController,

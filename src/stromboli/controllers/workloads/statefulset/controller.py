@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.controllers.api_writer import is_namespace_terminating
 from stromboli.controllers.context import Context
@@ -28,7 +29,6 @@ from stromboli.controllers.workloads.statefulset.set_status import Revision, Rev
 from stromboli.controllers.workloads.statefulset.stateful_set import StatefulSet, ordinal_of
 from stromboli.controllers.workloads.workload import Manifest
 from stromboli.controllers.workloads.workload_controller import WorkloadController
-from stromboli.controllers.workloads.workload_kinds import Pod
 from stromboli.controllers.workloads.workload_pods import REVISION
 from stromboli.kube.request import ApiError, NoResponse
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from stromboli.api import names
 from stromboli.api.int_or_percent import IntOrPercent, scaled_value
+from stromboli.api.pods import is_available, is_finished, next_available
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.storage import PersistentVolumeClaim
-from stromboli.controllers.workloads.pod_readiness import ENDED, is_available, next_available
 from stromboli.controllers.workloads.statefulset.claim_retention import (
     changed_owners,
     initial_owners,
@@ -38,7 +40,6 @@ from stromboli.controllers.workloads.statefulset.stateful_set import (
     ordinal_of,
 )
 from stromboli.controllers.workloads.workload import Manifest
-from stromboli.controllers.workloads.workload_kinds import Pod
 from stromboli.controllers.workloads.workload_pods import (
     POD_INDEX,
     POD_NAME,
@@ -138,7 +139,7 @@ class _Reconciliation:
         pod = self.pods.get(ordinal)
         if pod is None:
             return self._create(ordinal)
-        if pod.status.phase in ENDED:  # the next pod is created once this one is gone
+        if is_finished(pod):  # the next pod is created once this one is gone
             self._delete(pod)
             return True
         pending = pod.status.phase == "Pending"
@@ -248,7 +249,7 @@ class _Reconciliation:
         return is_available(pod, wait, self.now) and pod.metadata.deletion_timestamp is None
 
     def _runs(self, pod: Pod) -> bool:
-        return pod.status.phase == "Running" and self._is_up(pod)
+        return pod.status.phase == names.POD_RUNNING and self._is_up(pod)
 
     # -- claims
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.controllers.workloads.statefulset.claim_retention import ClaimOwners
 from stromboli.controllers.workloads.workload import Manifest
-from stromboli.controllers.workloads.workload_kinds import Pod
 
 ClaimChange = tuple[PersistentVolumeClaim, ClaimOwners]
 """A claim, and the owners that it is to have."""

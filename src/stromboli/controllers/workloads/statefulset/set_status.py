@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from stromboli.controllers.workloads.pod_readiness import is_available, is_ready
+from stromboli.api import names
+from stromboli.api.pods import is_available, is_ready
+from stromboli.api.types.controlled_pod import Pod
 from stromboli.controllers.workloads.statefulset.stateful_set import StatefulSet, StatefulSetStatus
 from stromboli.controllers.workloads.workload import Manifest
-from stromboli.controllers.workloads.workload_kinds import Pod
 from stromboli.controllers.workloads.workload_pods import REVISION
 
 
@@ -36,7 +37,7 @@ def set_status(
     """
     current, update, collisions = revisions
     wait = stateful_set.spec.min_ready_seconds
-    ready = [pod for pod in pods if pod.status.phase == "Running" and is_ready(pod)]
+    ready = [pod for pod in pods if pod.status.phase == names.POD_RUNNING and is_ready(pod)]
     staying = [revision_of(pod) for pod in pods if pod.metadata.deletion_timestamp is None]
     status = StatefulSetStatus(
         observed_generation=stateful_set.metadata.generation,

@@ -11,7 +11,7 @@ from stromboli.embedded.kube_controllers.services.endpoint_slices import (
     SERVICE_NAME,
     SliceChanges,
 )
-from stromboli.embedded.kube_controllers.services.selected_pods import ports_key
+from stromboli.embedded.kube_controllers.services.service import ports_key
 
 CONTROLLER = "endpointslicemirroring-controller.k8s.io"
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"

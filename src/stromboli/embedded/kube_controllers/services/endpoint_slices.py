@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from stromboli.api.pods import is_finished, is_ready, is_terminating
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.services.endpoint_subsets import HEADLESS
-from stromboli.embedded.kube_controllers.services.selected_pods import SelectedPod, Service, ports_key
+from stromboli.embedded.kube_controllers.services.service import Service, ports_key
+from stromboli.embedded.store.stored_pods import StoredPod
 
 MOST_ENDPOINTS = 100
 """In a slice, as in Kubernetes."""
@@ -31,7 +33,7 @@ class SliceChanges:
 
 
 def slice_changes(
-    service: Service, pods: Iterable[SelectedPod], existing: Sequence[Content], zone: Zone
+    service: Service, pods: Iterable[StoredPod], existing: Sequence[Content], zone: Zone
 ) -> SliceChanges:
     """What makes the slices of a Service show its pods."""
     changes = SliceChanges()
@@ -57,13 +59,13 @@ def _is_owned(slice: Content, service: Service) -> bool:
 
 
 def _desired(
-    service: Service, pods: Iterable[SelectedPod], zone: Zone
+    service: Service, pods: Iterable[StoredPod], zone: Zone
 ) -> dict[bytes, tuple[Sequence[Content], dict[str, Content]]]:
     """Endpoints by pod, for each set of ports."""
     desired: dict[bytes, tuple[Sequence[Content], dict[str, Content]]] = {}
     for pod in pods:
         place, address = zone(pod.spec.node_name), pod.address
-        if pod.has_ended or not address or (place is None and not service.publishes_unready):
+        if is_finished(pod) or not address or (place is None and not service.publishes_unready):
             continue
         served = service.ports_of(pod)
         if served.key not in desired:
@@ -72,8 +74,8 @@ def _desired(
     return desired
 
 
-def _endpoint(service: Service, pod: SelectedPod, address: str, zone: str) -> Content:
-    serving, terminating = pod.is_ready, pod.is_terminating
+def _endpoint(service: Service, pod: StoredPod, address: str, zone: str) -> Content:
+    serving, terminating = is_ready(pod), is_terminating(pod)
     endpoint: Content = {
         "addresses": [address],
         "conditions": {
@@ -81,9 +83,9 @@ def _endpoint(service: Service, pod: SelectedPod, address: str, zone: str) -> Co
             "serving": serving,
             "terminating": terminating,
         },
-        "targetRef": pod.target,
+        "targetRef": pod.reference,
     }
-    if hostname := pod.hostname_in(service):
+    if hostname := service.hostname_of(pod):
         endpoint["hostname"] = hostname
     if pod.spec.node_name:
         endpoint["nodeName"] = pod.spec.node_name

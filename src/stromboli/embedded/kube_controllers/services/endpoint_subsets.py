@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from stromboli.api.pods import is_finished, is_ready, is_terminating
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kube_controllers.services.selected_pods import SelectedPod, Service
+from stromboli.embedded.kube_controllers.services.service import Service
+from stromboli.embedded.store.stored_pods import StoredPod
 
 MOST_ADDRESSES = 1000
 """In one Endpoints object, as in Kubernetes; EndpointSlices have them all."""
@@ -15,7 +17,7 @@ HEADLESS = "service.kubernetes.io/headless"
 CONTROLLER = "endpoint-controller"
 
 
-def endpoints_of(service: Service, pods: Iterable[SelectedPod]) -> Content:
+def endpoints_of(service: Service, pods: Iterable[StoredPod]) -> Content:
     """The Endpoints that a Service is to have."""
     subsets = _subsets(service, pods)
     labels = {key: value for key, value in service.labels.items() if key != HEADLESS}
@@ -34,18 +36,18 @@ def endpoints_of(service: Service, pods: Iterable[SelectedPod]) -> Content:
     return content
 
 
-def _subsets(service: Service, pods: Iterable[SelectedPod]) -> list[Content]:
+def _subsets(service: Service, pods: Iterable[StoredPod]) -> list[Content]:
     """Ports that the same addresses serve are together."""
     addresses: dict[str, Content] = {}
     ports: dict[bytes, Content] = {}
     by_port: dict[bytes, dict[str, bool]] = {}
     for pod in pods:
         address = pod.address
-        if pod.has_ended or not address or (pod.is_terminating and not service.publishes_unready):
+        if is_finished(pod) or not address or (is_terminating(pod) and not service.publishes_unready):
             continue
         key = f"{address} {pod.metadata.uid}"
         addresses[key] = _address(service, pod, address)
-        ready = service.publishes_unready or pod.is_ready
+        ready = service.publishes_unready or is_ready(pod)
         served = service.ports_of(pod)
         for encoded, port in zip(served.encoded, served.ports, strict=True):
             if encoded not in by_port:
@@ -63,11 +65,11 @@ def _subsets(service: Service, pods: Iterable[SelectedPod]) -> list[Content]:
     ]
 
 
-def _address(service: Service, pod: SelectedPod, address: str) -> Content:
-    entry: Content = {"ip": address, "targetRef": pod.target}
+def _address(service: Service, pod: StoredPod, address: str) -> Content:
+    entry: Content = {"ip": address, "targetRef": pod.reference}
     if pod.spec.node_name:
         entry["nodeName"] = pod.spec.node_name
-    if hostname := pod.hostname_in(service):
+    if hostname := service.hostname_of(pod):
         entry["hostname"] = hostname
     return entry
 

@@ -21,11 +21,12 @@ from stromboli.embedded.kube_controllers.services import endpoint_mirroring, end
 from stromboli.embedded.kube_controllers.services.endpoint_mirroring import mirror_changes
 from stromboli.embedded.kube_controllers.services.endpoint_slices import SliceChanges, slice_changes
 from stromboli.embedded.kube_controllers.services.endpoint_subsets import endpoints_of
-from stromboli.embedded.kube_controllers.services.selected_pods import SelectedPod, Service, selected_pod
 from stromboli.embedded.kube_controllers.services.selectors_index import SelectorsIndex
+from stromboli.embedded.kube_controllers.services.service import Service
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.objects.service_addresses import SERVICES
 from stromboli.embedded.store.records import Change, Key, Record
+from stromboli.embedded.store.stored_pods import StoredPod, stored_pod
 from stromboli.embedded.time_slices import TimeSlices
 
 ENDPOINTS, SLICES = "endpoints", "endpointslices.discovery.k8s.io"
@@ -164,13 +165,13 @@ class EndpointsController(Controller):
         await asyncio.sleep(0)
         await self._write_slices(service, pods)
 
-    async def _pods(self, service: Service) -> list[SelectedPod]:
-        selector, pods, slices = (service.selector or {}).items(), list[SelectedPod](), TimeSlices()
+    async def _pods(self, service: Service) -> list[StoredPod]:
+        selector, pods, slices = (service.selector or {}).items(), list[StoredPod](), TimeSlices()
         for record in list(self._objects.store.list("pods", service.namespace)):
             if slices.due:
                 await slices.pause()
             if selector <= record.labels.items():
-                pods.append(selected_pod(record))
+                pods.append(stored_pod(record))
         return pods
 
     async def _write_endpoints(self, service: Service, wanted: Content) -> None:
@@ -195,7 +196,7 @@ class EndpointsController(Controller):
 
         self._update(record, update)
 
-    async def _write_slices(self, service: Service, pods: list[SelectedPod]) -> None:
+    async def _write_slices(self, service: Service, pods: list[StoredPod]) -> None:
         existing = await self._existing_slices(service, endpoint_slices.CONTROLLER)
         zones = {node: self._zone(node) for node in {pod.spec.node_name for pod in pods}}
         await self._apply(service, await _computed(pods, slice_changes, service, pods, existing, zones.get))
@@ -275,7 +276,7 @@ async def _computed(pods: Sized, compute: Callable[[*Arguments], Result], *argum
 
 def _is_alike(before: Record, after: Record) -> bool:
     """Whether two versions of a pod have the same endpoints."""
-    return selected_pod(before) == selected_pod(after)
+    return stored_pod(before) == stored_pod(after)
 
 
 def _key_of(service: Service) -> Key:

@@ -40,7 +40,9 @@ class StatusManager:
         """The status of a pod that has not finished."""
         waiting = [main for main in self._mains if "waiting" in main.state and not main.last]
         conditions = self._conditions(pod, initialised)
-        return self._pod_status(pod, "Running" if initialised and not waiting else "Pending", conditions)
+        return self._pod_status(
+            pod, names.POD_RUNNING if initialised and not waiting else names.POD_PENDING, conditions
+        )
 
     def final_status(self, pod: NodePod, failed: bool, expired: bool) -> Content:
         """The status of a finished pod. A container that never started has failed."""
@@ -49,7 +51,7 @@ class StatusManager:
                 container.state = container.last or container.state
         failed = failed or not all(container.succeeded for container in self._mains)
         conditions = pod_status_patches.terminal_conditions(self._clock(), failed)
-        status = self._pod_status(pod, "Failed" if failed else "Succeeded", conditions)
+        status = self._pod_status(pod, names.POD_FAILED if failed else names.POD_SUCCEEDED, conditions)
         return status | pod_status_patches.DEADLINE_EXCEEDED if expired else status
 
     def _conditions(self, pod: NodePod, initialised: bool) -> list[Content]:

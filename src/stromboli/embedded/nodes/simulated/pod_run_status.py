@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stromboli.api import names
 from stromboli.api.go_scalars import timestamp
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_status_patches import (
@@ -51,8 +52,8 @@ class PodRunStatus:
 
     def _phase(self, code: int | None) -> str:
         if code is not None:
-            return "Failed" if code else "Succeeded"
-        return "Running" if self._run.initialized else "Pending"
+            return names.POD_FAILED if code else names.POD_SUCCEEDED
+        return names.POD_RUNNING if self._run.initialized else names.POD_PENDING
 
     def _conditions(self, now: float, code: int | None) -> list[Content]:
         if code is not None:

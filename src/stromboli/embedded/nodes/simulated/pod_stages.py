@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from stromboli.api import names
 from stromboli.api.durations import FOREVER, BadDuration, Duration, parse_duration
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_types import Content, NodePod
@@ -139,7 +140,7 @@ def _stop_delay(pod: NodePod, delays: StageDelays) -> float:
 
 def started_at(pod: NodePod) -> float | None:
     """When its containers started, if they did."""
-    if pod.status.phase != "Running":
+    if pod.status.phase != names.POD_RUNNING:
         return None
     times = [seconds for status in pod.status.container_statuses or () if (seconds := _running_since(status))]
     start = pod.status.start_time

@@ -19,6 +19,7 @@ from msgspec import to_builtins
 from stromboli.api import names
 from stromboli.api.device_messages import EXTENDED_RESOURCE_CLAIM
 from stromboli.api.go_scalars import timestamp
+from stromboli.api.pods import FINISHED
 from stromboli.api.types.devices import AllocatedDevice, AllocationResult, ConsumerReference, ResourceClaim
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, ReleaseClaim
@@ -321,9 +322,6 @@ def _controller(claim: Json) -> str:
 # -- releases an unused ResourceClaim that was allocated for pods which were not placed after all
 
 
-_FINISHED = (names.POD_SUCCEEDED, names.POD_FAILED)
-
-
 class ClaimRelease:
     """Executes `ReleaseClaim`; what has changed since it was decided stays, and is looked at again in a later cycle."""
 
@@ -365,4 +363,4 @@ class ClaimRelease:
         if pod is None or uid_of(pod) != consumer["uid"]:
             return False
         phase = pod.get("status", {}).get("phase")
-        return bool(pod["spec"].get("nodeName")) and phase not in _FINISHED
+        return bool(pod["spec"].get("nodeName")) and phase not in FINISHED

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.controllers.workloads.pod_readiness import (
-    is_active,
-    is_available,
-    is_ready,
-    is_terminating,
-    next_available,
-)
+from stromboli.api.pods import is_active, is_available, is_ready, is_terminating, next_available
 from tests.controllers.workloads.replicated_objects import NOW, at, pod
 
 
-def test_an_ended_pod_is_neither_active_nor_terminating() -> None:
+def test_a_finished_pod_is_neither_active_nor_terminating() -> None:
     ended, going = pod("a", phase="Failed"), pod("b", deletionTimestamp=at(0))
     assert (is_active(ended), is_terminating(ended)) == (False, False)
     assert (is_active(going), is_terminating(going)) == (False, True)
