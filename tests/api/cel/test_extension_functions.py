@@ -110,6 +110,12 @@ def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
         ENVIRONMENT.compile(text)
 
 
+@pytest.mark.parametrize("text", ["9" * 5000, "-" + "9" * 5000, "0x" + "f" * 5000, "9" * 20, "9" * 30 + "u"])
+def test_an_integer_that_is_too_large_is_refused(text: str) -> None:
+    with pytest.raises(CelError, match="invalid u?int literal"):
+        ENVIRONMENT.compile(f"{text} == 1")
+
+
 def test_long_conditions_are_not_deep() -> None:
     assert evaluate(" || ".join(["self == 1"] * 300), 1) is True
     assert evaluate(f"{'!' * 1000}self", True) is True

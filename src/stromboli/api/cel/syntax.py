@@ -22,6 +22,8 @@ CONSTANT, IDENTIFIER, SELECT, CALL, LIST, STRUCT, MACRO, BIND = (
 )
 MAX_DEPTH = 120
 """Levels of a tree."""
+MAX_DIGITS = 100
+"""Characters of an integer, leading zeros included."""
 MAX_NESTING = 60
 """Parentheses, brackets and calls around an expression."""
 
@@ -356,6 +358,8 @@ class _Parser:
         if token.kind == "double":
             return Node(CONSTANT, value=float(sign + token.text))
         digits = token.text.rstrip("uU")
+        if len(digits) > MAX_DIGITS:
+            raise CelError("Syntax error: invalid int literal")
         number = int(sign + digits, 16 if digits[:2] in ("0x", "0X") else 10)
         if digits != token.text:
             if number < 0 or number >= 2**64 or sign:
