@@ -112,7 +112,7 @@ def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["9" * 5000, "-" + "9" * 5000, "0x" + "f" * 5000, "9" * 20, "9" * 30 + "u"])
 def test_an_integer_that_is_too_large_is_refused(text: str) -> None:
-    with pytest.raises(CelError, match="invalid u?int literal"):
+    with pytest.raises(CelError, match=r"invalid u?int literal"):
         ENVIRONMENT.compile(f"{text} == 1")
 
 
