@@ -45,7 +45,7 @@ def texts(
 ) -> list[str]:
     """The messages of one endpoint about an object."""
     report = validate(REVIEWS[path], content, old, operation, context or cluster())
-    return [problem.text.strip(" ;") for problem in report]
+    return [str(problem).strip(" ;") for problem in report]
 
 
 def fields(path: str, content: Any, context: Context | None = None) -> list[str]:

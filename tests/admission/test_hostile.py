@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.admission.rules.admission_table import CREATE, DELETE, REVIEWS, UPDATE, validate, with_defaults
-from stromboli.admission.rules.field import MAX_PROBLEMS
 from stromboli.api.patches import json_patch_between
+from stromboli.api.schemas.schema_problems import MAX_PROBLEMS
 from tests.admission.reviewing import cluster, job, queue, submitted, task
 from tests.admission.rules.test_queue_rules import made
 from tests.admission.test_small_kinds import configured, cron, flow, group, hyper_node, pod

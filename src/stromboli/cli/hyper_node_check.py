@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from stromboli.admission.rules.field import Problem
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
+from stromboli.api.schemas.schema_problems import Problem, sentence
 from stromboli.api.types.scheduling import HyperNode
 from stromboli.model.intake.object_intake import Intake
 
@@ -39,10 +39,10 @@ class HyperNodeCheck:
         problem = self._tree.problems.get(name)
         if problem and not self._tree.membership.declared[name].fault:
             text = f"schedulers would leave it out: {problem}"
-            yield Problem("spec.members", None, text, shows_field=True)
+            yield sentence(text, "spec.members")
 
     def warnings(self, name: str) -> Iterator[Problem]:
         """What is odd about the tier of a HyperNode."""
-        for reason, sentence in self._tree.notices(name).items():
+        for reason, text in self._tree.notices(name).items():
             if reason in _FIELDS:
-                yield Problem(_FIELDS[reason], None, sentence, shows_field=True)
+                yield sentence(text, _FIELDS[reason])

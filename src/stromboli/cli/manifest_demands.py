@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from stromboli.admission.rules.field import Problem
 from stromboli.api.resources.quantity import QuantityError
+from stromboli.api.schemas.schema_problems import Problem, sentence
 from stromboli.api.types.pod import PodSpec
 from stromboli.api.types.scheduling import NetworkTopology, QueueSpec
 from stromboli.model.requirements.group_demands import annotation_demands, queue_demands, topology_demand
@@ -38,7 +38,7 @@ def ignored_demands(
         if not requirement.plugin and not requirement.depends_on_cluster:
             effect = "its pods will wait" if requirement.hard else "it has no effect"
             text = f"{demand.asks}: no plugin that comes with stromboli honours it, so {effect}"
-            yield Problem(demand.field, None, text, requirement.remedy, shows_field=True)
+            yield sentence(text, demand.field, requirement.remedy)
 
 
 def _demands(content: Mapping[str, Any], of_volcano: bool, schedulers: frozenset[str]) -> Iterator[Demand]:

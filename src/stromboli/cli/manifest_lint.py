@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stromboli.admission.rules.admission_table import admit
-from stromboli.admission.rules.field import Problem
 from stromboli.admission.rules.rule_context import Context, QueueIndex, Settings
 from stromboli.api import names
 from stromboli.api.decoding import decode_as, subject_of
@@ -17,6 +16,7 @@ from stromboli.api.errors import BadObject, Unreadable, printable
 from stromboli.api.manifests.device_versions import content_as_v1
 from stromboli.api.manifests.manifest_sources import find_files, read_sources
 from stromboli.api.object_checks import check_object
+from stromboli.api.schemas.schema_problems import Problem, sentence
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.scheduling import HyperNode, Queue, QueueStatus
@@ -40,17 +40,19 @@ class Finding(NamedTuple):
     problem: Problem
 
     def __str__(self) -> str:
-        return ": ".join(printable(part) for part in (self.file, self.subject, str(self.problem)) if part)
+        return ": ".join(
+            printable(part) for part in (self.file, self.subject, self.problem.with_remedy) if part
+        )
 
     def as_json(self) -> dict[str, Any]:
-        field, value, text, remedy, _ = self.problem
+        problem = self.problem
         return {
             "file": self.file,
             "object": self.subject,
-            "field": field,
-            "value": value,
-            "problem": text.strip(" ;"),
-            "wayOut": remedy,
+            "field": problem.field,
+            "value": problem.value,
+            "problem": str(problem).strip(" ;"),
+            "wayOut": problem.remedy,
         }
 
 
@@ -109,7 +111,7 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
                 _problems(manifest, schemas, queues, settings) if known else _unknown_kind(manifest, schemas)
             )
         except RecursionError:
-            problems = [Problem("", None, _TOO_DEEP, shows_field=True)]
+            problems = [sentence(_TOO_DEEP)]
         if not known and not problems and not manifest.is_native_group:
             unknown[_description(manifest)] += 1
         findings += [Finding(manifest.where, subject, problem) for problem in problems]
@@ -148,7 +150,7 @@ def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:
         try:
             files = find_files(path)
         except Unreadable as error:
-            findings.append(Finding(path, "", Problem("", None, str(error), shows_field=True)))
+            findings.append(Finding(path, "", sentence(str(error))))
             continue
         for file in files:
             try:
@@ -156,13 +158,11 @@ def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:
                     content = msgspec.json.decode(source.raw)
                     manifest = _manifest(source.where, content if isinstance(content, dict) else {})
                     if file == path and not (manifest.kind and manifest.version):
-                        findings.append(
-                            Finding(source.where, "", Problem("", None, _NO_OBJECT, shows_field=True))
-                        )
+                        findings.append(Finding(source.where, "", sentence(_NO_OBJECT)))
                     else:  # a folder may well hold other files
                         yield manifest
             except (Unreadable, msgspec.DecodeError, RecursionError) as error:
-                findings.append(Finding(file, "", Problem("", None, str(error), shows_field=True)))
+                findings.append(Finding(file, "", sentence(str(error))))
 
 
 def _manifest(where: str, content: dict[str, Any]) -> _Manifest:
@@ -174,9 +174,7 @@ def _older(manifest: _Manifest) -> Iterator[Problem]:
     """Fields are told where the current version has them."""
     if manifest.written_as:
         text = f"{manifest.written_as} is an older version, checked as {manifest.version}, which has other fields"
-        yield Problem(
-            "apiVersion", manifest.written_as, text, f"write it in {manifest.version}", shows_field=True
-        )
+        yield sentence(text, "apiVersion", f"write it in {manifest.version}", manifest.written_as)
 
 
 def _queues(manifests: Iterable[_Manifest]) -> QueueIndex:
@@ -204,10 +202,10 @@ def _problems(
     for path in schemas.validate(content).unknown:
         meant = schemas.suggested_field(content, path)
         question = f', did you mean "{meant}"?' if meant else ""
-        yield Problem(path, None, f'unknown field "{path}"{question}', _UNKNOWN, shows_field=True)
+        yield sentence(f'unknown field "{path}"{question}', path, _UNKNOWN)
     for problem in schemas.validate(result.object).problems:
         reported.add(problem.field)
-        yield Problem(problem.field, None, str(problem), problem.remedy, shows_field=True)
+        yield problem
     rules = list(result.report)
     if kind == "JobTemplate" or (group, kind) == (_JOBS, "CronJob"):
         rules += _problems_inside(manifest, queues, settings)
@@ -234,7 +232,7 @@ def _unknown_kind(manifest: _Manifest, schemas: OfflineSchemas) -> Iterator[Prob
     kinds = schemas.kinds_of(manifest.group) if manifest.group.endswith(_VOLCANO) else []
     if kinds:
         text = f'there is no kind "{manifest.kind}" in version "{manifest.version}"'
-        yield Problem("kind", manifest.kind, text, f"known: {', '.join(kinds)}", shows_field=True)
+        yield sentence(text, "kind", f"known: {', '.join(kinds)}", manifest.kind)
 
 
 def _refused_by_scheduler(group: _Manifest) -> Iterator[Problem]:
@@ -242,7 +240,7 @@ def _refused_by_scheduler(group: _Manifest) -> Iterator[Problem]:
     try:
         check_object(decode_as(NativePodGroup, msgspec.json.encode(_named(group.content))))
     except BadObject as error:
-        yield Problem(error.field, None, f"{error.field}: {error.problem}", shows_field=True)
+        yield sentence(f"{error.field}: {error.problem}", error.field)
 
 
 def _problems_inside(manifest: _Manifest, queues: QueueIndex, settings: Settings) -> Iterator[Problem]:

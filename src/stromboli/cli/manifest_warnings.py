@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stromboli.admission.rules.field import Problem
 from stromboli.api.card_names import VGPU_CORES
 from stromboli.api.device_messages import DEVICE_CLASS_PREFIX
 from stromboli.api.errors import quoted
 from stromboli.api.manifests.object_defaults import fill_requests_from_limits
 from stromboli.api.resources.qos import GUARANTEED, qos_class
 from stromboli.api.resources.quantity import QuantityError, exact
+from stromboli.api.schemas.schema_problems import Problem, sentence
 from stromboli.api.types.pod import PodSpec
 from stromboli.cli.manifest_demands import Part, converted, joined, parts_of, texts
 from stromboli.model.cards.card import ALL_CORES
@@ -33,7 +33,7 @@ def odd_requests(content: Mapping[str, Any], of_volcano: bool) -> Iterator[Probl
 
 
 def _warning(field: str, text: str, remedy: str) -> Problem:
-    return Problem(field, None, f"{field}: {text}", remedy, shows_field=True)
+    return sentence(f"{field}: {text}", field, remedy)
 
 
 def _of_job(part: Part) -> Iterator[Problem]:
@@ -49,7 +49,7 @@ def _of_job(part: Part) -> Iterator[Problem]:
         path = f"{part.path}: " if part.path else ""
         text = f"{path}{error}, so task-topology will ignore these annotations"
         remedy = f"its tasks: {', '.join(roles[:10])}"
-        yield Problem("metadata.annotations", None, text, remedy, shows_field=True)
+        yield sentence(text, "metadata.annotations", remedy)
     for number, task in enumerate(tasks):
         yield from _of_task(Part(joined(part.path, f"spec.tasks[{number}]"), task))
 

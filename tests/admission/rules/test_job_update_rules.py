@@ -38,7 +38,7 @@ def updated(old: Json, sent: Json, context: Context | None = None) -> tuple[Json
     context = context or cluster()
     new = with_defaults(REVIEWS["/jobs/mutate"], sent, context, old)
     report = validate(REVIEWS["/jobs/validate"], new, old, UPDATE, context)
-    return new, [problem.text for problem in report]
+    return new, [str(problem) for problem in report]
 
 
 def replaced(old: Json, sent: Json, context: Context | None = None) -> tuple[Json, list[str]]:

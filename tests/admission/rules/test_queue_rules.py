@@ -238,7 +238,7 @@ def test_no_setting_lets_queues_lie_deeper_than_the_scheduler_follows_them() -> 
 def test_a_path_has_a_limited_number_of_steps() -> None:
     steps = "/".join(["root"] * 65)
     assert texts("/queues/validate", made(annotations=paths(steps, "1" + "/1" * 64))) == [
-        f'requestBody.metadata.annotations: Invalid value: "{steps[:63]}...:'
+        f'requestBody.metadata.annotations: Invalid value: "{steps[:199]}...:'
         " volcano.sh/hierarchy has 65 steps, at most 64 are allowed"
     ]
 

@@ -19,8 +19,9 @@ from stromboli.admission.rules import (
     podgroup_rules,
     queue_rules,
 )
-from stromboli.admission.rules.field import Field, Problem, Report
+from stromboli.admission.rules.field import Field, Report
 from stromboli.admission.rules.rule_context import Context
+from stromboli.api.schemas.schema_problems import sentence
 
 CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
 
@@ -191,7 +192,7 @@ def validate(review: Review, content: Any, old: Any, operation: str, context: Co
         try:
             review.check(Field(content, report), old, operation, context)
         except RecursionError:
-            report.add(Problem("", None, "nested too deeply to be read"))
+            report.add(sentence("nested too deeply to be read"))
     return report
 
 

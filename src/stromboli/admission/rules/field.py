@@ -6,32 +6,22 @@ as if the object were well formed, and never raise.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-MAX_PROBLEMS = 50
-_MAX_VALUE_LENGTH = 64
-
-
-class Problem(NamedTuple):
-    """One problem: the field and its value, the message (Volcano's where it has one), and how to mend it."""
-
-    field: str
-    value: Any
-    text: str
-    remedy: str = ""
-    shows_field: bool = False
-    """Whether the text names field and value already."""
-
-    def __str__(self) -> str:
-        where = []
-        if not self.shows_field:
-            where.append(self.field if self.value is None else f"{self.field}: {format_value(self.value)}")
-        if self.remedy:
-            where.append(self.remedy)
-        text = self.text.strip(" ;")
-        return f"{text} ({'; '.join(where)})" if where else text
+from stromboli.api.schemas.schema_problems import (
+    MAX_PROBLEMS,
+    VOLCANO,
+    Problem,
+    child_path,
+    duplicate,
+    forbidden,
+    invalid,
+    item_path,
+    not_found,
+    required,
+    unsupported,
+)
 
 
 class Report:
@@ -42,8 +32,9 @@ class Report:
         self.omitted = 0
 
     def add(self, problem: Problem) -> None:
-        if len(self._problems) < MAX_PROBLEMS or str(problem) in self._problems:
-            self._problems[str(problem)] = problem
+        text = problem.with_remedy
+        if len(self._problems) < MAX_PROBLEMS or text in self._problems:
+            self._problems[text] = problem
         else:
             self.omitted += 1
 
@@ -72,15 +63,13 @@ class Field:
 
     def __getitem__(self, key: str) -> Field:
         """The field of that name."""
-        dot = "." if self.path else ""
-        return Field(
-            self.mapping().get(key), self.report, f"{self.path}{dot}{key}", f"{self.shown_path}{dot}{key}"
-        )
+        value = self.mapping().get(key)
+        return Field(value, self.report, child_path(self.path, key), child_path(self.shown_path, key))
 
     def items(self) -> list[Field]:
         """The elements of a list."""
         return [
-            Field(value, self.report, f"{self.path}[{index}]", f"{self.shown_path}[{index}]")
+            Field(value, self.report, item_path(self.path, index), item_path(self.shown_path, index))
             for index, value in enumerate(self._of_type(list, "must be a list") or ())
         ]
 
@@ -119,49 +108,32 @@ class Field:
         return Field(self.value, self.report, self.path, shown_path)
 
     def wrong(self, text: str, remedy: str = "") -> None:
-        """Report a problem with a message of its own."""
-        self.report.add(Problem(self.path, self.value, text, remedy))
+        """Report a problem with a message of Volcano's."""
+        self._add(Problem(self.path, VOLCANO, text), remedy)
 
     def required(self, detail: str = "", remedy: str = "") -> None:
-        self._add("Required value", detail, remedy, with_value=False)
+        self._add(required(self.path, detail), remedy)
 
     def invalid(self, detail: str, remedy: str = "") -> None:
-        self._add("Invalid value", detail, remedy)
+        self._add(invalid(self.path, self.value, detail), remedy)
 
     def forbidden(self, detail: str, remedy: str = "") -> None:
-        self._add("Forbidden", detail, remedy, with_value=False)
+        self._add(forbidden(self.path, detail), remedy)
 
     def duplicate(self, remedy: str = "give each its own") -> None:
-        self._add("Duplicate value", "", remedy)
+        self._add(duplicate(self.path, self.value), remedy)
 
     def not_found(self, remedy: str = "") -> None:
-        self._add("Not found", "", remedy)
+        self._add(not_found(self.path, self.value), remedy)
 
     def unsupported(self, supported: Iterable[str]) -> None:
-        values = ", ".join(f'"{value}"' for value in supported)
-        self._add("Unsupported value", f"supported values: {values}", "")
+        self._add(unsupported(self.path, self.value, tuple(supported)), "")
 
-    def _add(self, error: str, detail: str, remedy: str, with_value: bool = True) -> None:
-        parts = [
-            self.shown_path,
-            error,
-            *([format_value(self.value)] if with_value else []),
-            *([detail] if detail else []),
-        ]
-        self.report.add(Problem(self.path, self.value, ": ".join(parts), remedy, shows_field=True))
+    def _add(self, problem: Problem, remedy: str) -> None:
+        self.report.add(problem._replace(remedy=remedy, value=self.value, shown_path=self.shown_path))
 
     def _of_type(self, wanted: type, detail: str) -> Any:
         if self.value is None or isinstance(self.value, wanted):
             return self.value
         self.invalid(detail)
         return None
-
-
-def format_value(value: Any) -> str:
-    """A value as messages show it, cut short if it is long."""
-    if isinstance(value, dict | list):
-        return f"{len(value)} entries" if isinstance(value, dict) else f"a list of {len(value)}"
-    if isinstance(value, int) and value.bit_length() > 256:
-        return f"an integer of {value.bit_length()} bits"
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _MAX_VALUE_LENGTH else text[:_MAX_VALUE_LENGTH] + "..."

@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from stromboli.admission.rules import job_rules, job_size_rules
-from stromboli.admission.rules.field import Field, Problem
+from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.job_order_rules import check_order
 from stromboli.admission.rules.job_rules import check_total, number
 from stromboli.admission.rules.network_topology_rules import check_topology
 from stromboli.admission.rules.rule_context import Context
 from stromboli.admission.rules.semantic_equality import same
 from stromboli.admission.rules.task_rules import check_partitions
+from stromboli.api.schemas.schema_problems import VOLCANO, Problem
 
 _IMMUTABLE = (
     "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and"
@@ -102,7 +103,7 @@ def check(job: Field, old: Any, context: Context) -> None:
     if changed:
         where = ", ".join(f"spec.{key}" for key in changed)
         remedy = "take the change back, or make a new job"
-        spec.report.add(Problem(where, None, _IMMUTABLE, remedy))
+        spec.report.add(Problem(where, VOLCANO, _IMMUTABLE, remedy))
 
 
 def _check_counts(task: Field) -> None:

@@ -1,6 +1,6 @@
 """Pod templates: what Kubernetes would refuse in the first pod, refused already when the job is submitted."""
 
-from stromboli.admission.rules.field import Field, Problem
+from stromboli.admission.rules.field import Field
 from stromboli.api.schemas.pods.pod_validation import template_problems
 
 
@@ -9,5 +9,5 @@ def check(template: Field) -> bool:
     problems = template_problems(template.value, template.shown_path)
     for problem in problems:
         path = template.path + problem.field.removeprefix(template.shown_path)
-        template.report.add(Problem(path, None, str(problem), problem.remedy, shows_field=True))
+        template.report.add(problem._replace(field=path, shown_path=problem.field))
     return not problems

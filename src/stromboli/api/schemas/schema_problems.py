@@ -25,6 +25,11 @@ INVALID, REQUIRED, TYPE = "FieldValueInvalid", "FieldValueRequired", "FieldValue
 UNSUPPORTED, DUPLICATE = "FieldValueNotSupported", "FieldValueDuplicate"
 FORBIDDEN = "FieldValueForbidden"
 TOO_LONG, TOO_MANY = "FieldValueTooLong", "FieldValueTooMany"
+NOT_FOUND = "FieldValueNotFound"
+VOLCANO = "Volcano"
+"""Not a reason of Kubernetes: the message is Volcano's and names neither the field nor its value."""
+SENTENCE = ""
+"""Not a reason of Kubernetes: the message is a sentence that names the field itself."""
 
 
 class Problem(NamedTuple):
@@ -34,10 +39,26 @@ class Problem(NamedTuple):
     reason: str
     message: str
     remedy: str = ""
-    """What to do about it; not part of the message, which is Kubernetes'."""
+    """What to do about it; not part of the message, which is Kubernetes' or Volcano's."""
+    value: Any = None
+    """The value of the field, where the caller of the rules may ask for it."""
+    shown_path: str = ""
+    """The path with which the text begins, where Volcano writes that of the field in another way."""
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.message}" if self.field else self.message
+        path = "" if self.reason in (VOLCANO, SENTENCE) else self.shown_path or self.field
+        return f"{path}: {self.message}" if path else self.message
+
+    @property
+    def with_remedy(self) -> str:
+        """The text and, in parentheses, the remedy and what the text does not name."""
+        more = []
+        if self.reason == VOLCANO:
+            more.append(self.field if self.value is None else f"{self.field}: {_summary(self.value)}")
+        if self.remedy:
+            more.append(self.remedy)
+        text = str(self).strip(" ;")
+        return f"{text} ({'; '.join(more)})" if more else text
 
     def cause(self) -> dict[str, str]:
         """As in the `details.causes` of a Status."""
@@ -71,6 +92,16 @@ def too_long(field: str, limit: int) -> Problem:
     return Problem(field, TOO_LONG, f"Too long: may not be more than {limit} bytes")
 
 
+def not_found(field: str, value: Any, detail: str = "", remedy: str = "") -> Problem:
+    text = f"Not found: {format_value(value)}"
+    return Problem(field, NOT_FOUND, f"{text}: {detail}" if detail else text, remedy)
+
+
+def sentence(message: str, field: str = "", remedy: str = "", value: Any = None) -> Problem:
+    """A problem in a sentence that names the field itself, if it is about a field."""
+    return Problem(field, SENTENCE, message, remedy, value)
+
+
 def child_path(path: str, key: str) -> str:
     """The path of a key; one that nobody would read is cut, since the paths of everything below repeat it."""
     key = key if len(key) <= _MAX_KEY else key[:_MAX_KEY] + "..."
@@ -79,8 +110,21 @@ def child_path(path: str, key: str) -> str:
 
 def format_value(value: Any) -> str:
     """A value for a message, cut to a readable length."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length()} bits"
     text = msgspec.json.encode(value).decode(errors="replace")
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
+
+
+def _summary(value: Any) -> str:
+    """A value, or the size of a map or list."""
+    if isinstance(value, dict | list):
+        return f"{len(value)} entries" if isinstance(value, dict) else f"a list of {len(value)}"
+    return format_value(value)
+
+
+def item_path(path: str, index: int) -> str:
+    return f"{path}[{index}]"
 
 
 def problems(value: Any, schema: Schema, path: str = "") -> list[Problem]:
@@ -140,7 +184,7 @@ class _Validator:
     def _object(self, value: dict[str, Any], schema: Schema, path: str) -> Iterator[Problem]:
         for key in schema.required:
             if key not in value or self._counts_as_missing(value[key], schema.child(key)):
-                yield required(f"{path}.{key}" if path else key)
+                yield required(child_path(path, key))
         if schema.properties or schema.additional_properties:
             for key, item in value.items():
                 inner = schema.properties.get(key) or schema.additional_properties
@@ -169,7 +213,7 @@ class _Validator:
             yield from duplicates(value, schema, path)
         if schema.items is not None:
             for index, item in enumerate(value):
-                yield from self.check(item, schema.items, f"{path}[{index}]")
+                yield from self.check(item, schema.items, item_path(path, index))
 
     # -- scalars
 
@@ -265,5 +309,5 @@ def duplicates(values: list[Any], schema: Schema, path: str) -> Iterator[Problem
             identity = {key: value[key] for key in schema.list_map_keys if key in value}
         text = msgspec.json.encode(identity, order="deterministic")
         if text in seen:
-            yield duplicate(f"{path}[{index}]", identity)
+            yield duplicate(item_path(path, index), identity)
         seen.add(text)

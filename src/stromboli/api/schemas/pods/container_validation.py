@@ -14,7 +14,7 @@ from stromboli.api.resources.resource_names import (
     is_native,
 )
 from stromboli.api.schemas.pods.pod_claims_validation import used_claim_problems
-from stromboli.api.schemas.schema_problems import Problem, duplicate, invalid, required
+from stromboli.api.schemas.schema_problems import Problem, duplicate, invalid, not_found, required
 
 Content = dict[str, Any]
 
@@ -109,7 +109,7 @@ def _mounts(mounts: list[Content], volumes: set[str], path: str) -> Iterator[Pro
         if name and name not in volumes:
             field = f"{path}[{index}].name"
             remedy = "add a volume of that name to the pod"
-            yield Problem(field, "FieldValueNotFound", f'Not found: "{name}"', remedy)
+            yield not_found(field, name, remedy=remedy)
         if mount_path and mount_path in seen:
             yield invalid(f"{path}[{index}].mountPath", mount_path, "must be unique")
         seen.add(mount_path or "")

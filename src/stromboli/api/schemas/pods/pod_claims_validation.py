@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 from typing import Any
 
 from stromboli.api.name_rules import dns_label_errors, dns_subdomain_errors
-from stromboli.api.schemas.schema_problems import Problem, duplicate, forbidden, invalid
+from stromboli.api.schemas.schema_problems import Problem, duplicate, forbidden, invalid, not_found
 
 Content = dict[str, Any]
 
@@ -67,8 +67,8 @@ def used_claim_problems(used: list[Content], claims: Set[str], path: str) -> Ite
 
 def _not_found(name: str, claims: Set[str], path: str) -> Problem:
     known = f": {', '.join(sorted(claims))}" if claims else " which is empty"
-    message = f'Not found: "{name}": must be one of the names in pod.spec.resourceClaims{known}'
-    return Problem(path, "FieldValueNotFound", message, "add a claim of that name to the pod")
+    detail = f"must be one of the names in pod.spec.resourceClaims{known}"
+    return not_found(path, name, detail, "add a claim of that name to the pod")
 
 
 def whole_pod_problems(used: list[Content], claims: Set[str], path: str) -> Iterator[Problem]:
