@@ -21,6 +21,7 @@ from tests.embedded.kube_controllers.test_loop_lag import phases
 from tests.embedded.kube_controllers.volumes.test_persistent_volumes import (
     CLAIMS,
     CLASSES,
+    VOLUMES,
     claim,
     storage_class,
 )
@@ -462,6 +463,28 @@ def test_a_webhook_that_hangs_delays_only_the_objects_that_it_is_called_for(tmp_
             assert "left-0" in await names(api, MAPS)
             thought.set()
             await eventually(lambda: is_(names(api, MAPS), []))
+
+    asyncio.run(scenario())
+
+
+def test_volumes_that_a_webhook_keeps_from_going_delay_no_other_claim(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        thought = asyncio.Event()
+        async with hooked(tmp_path, lambda _: {"allowed": True}, thought) as (api, url, asked):
+            await api.post(CLASSES, storage_class("quick"))
+            for number in range(12):
+                await api.post(CLAIMS, claim(f"c{number}", "quick"))
+            await eventually(lambda: is_(phases(api, CLAIMS), ["Bound"] * 12))
+            await register(
+                api, "validating", url, rules=[{**DELETED_MAPS, "resources": ["persistentvolumes"]}]
+            )
+            assert (await api.request("DELETE", CLAIMS))[0] == 200
+            await eventually(lambda: is_(_soon(bool(asked)), True))
+            await api.post(CLAIMS, claim("other", "quick"))
+            await eventually(lambda: is_(phases(api, CLAIMS), ["Bound"]), 20)
+            await eventually(lambda: is_(_soon(len(asked)), 12), 20)
+            thought.set()
+            await eventually(lambda: is_(phases(api, VOLUMES), ["Bound"]))
 
     asyncio.run(scenario())
 

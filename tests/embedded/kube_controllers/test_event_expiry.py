@@ -26,7 +26,7 @@ def test_an_event_expires_after_its_last_version(tmp_path: Path, monkeypatch: py
         nonlocal now
         store = Store(tmp_path / "db")
         expiry = EventExpiry(store)
-        store.on_commit(lambda batch: [expiry.observe(change) for change in batch])
+        store.on_commit(expiry.on_commit)
         for name, at in (("a", 0), ("b", 100), ("a", 200), ("c", 300)):
             now = at
             store.put(key(name), {"metadata": {}})
@@ -44,7 +44,7 @@ def test_expiry_keeps_one_entry_for_an_event_however_often_it_is_written(tmp_pat
     async def scenario() -> None:
         store = Store(tmp_path / "db")
         expiry = EventExpiry(store)
-        store.on_commit(lambda batch: [expiry.observe(change) for change in batch])
+        store.on_commit(expiry.on_commit)
         for name in ("a", "b") * 50:
             store.put(key(name), {"metadata": {}})
         await store.wait_committed()

@@ -36,7 +36,8 @@ from stromboli.embedded.http.metrics_responses import ClusterMetrics
 from stromboli.embedded.http.router import Router
 from stromboli.embedded.kinds.builtin_kinds import METRICS
 from stromboli.embedded.kinds.kind_registry import KindRegistry
-from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
+from stromboli.embedded.kube_controllers.event_expiry import EventExpiry
+from stromboli.embedded.kube_controllers.server_controllers import controller_loop
 from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.nodes.pod_streams import PodStreams
 from stromboli.embedded.nodes.usage.cluster_usage import UsageSource
@@ -126,8 +127,10 @@ class ApiServer:
         admission = AdmissionChain(self.store, authorizer, volcano)
         self.objects = Objects(self.store, registry, admission, self.workloads)
         ca = self.ca.read_text() if self.tls and self.workloads else ""
-        self.controllers = ControllerLoop(self.objects, self.data, ca)
+        self.controllers = controller_loop(self.objects, self.data, ca)
+        self._event_expiry = EventExpiry(self.store)
         self.store.on_commit(self.controllers.on_commit)
+        self.store.on_commit(self._event_expiry.on_commit)
         self.store.on_commit(self.hub.publish)
         self.store.on_compaction(self.hub.buffers.compact)
         self.store.wait_for(self.hub.caught_up)
@@ -150,7 +153,7 @@ class ApiServer:
             await bring_up_to_date(self.objects)
             await self.store.wait_committed()
             mark_format(self.data)
-        self._tasks.append(asyncio.create_task(self.controllers.run()))
+        self._event_expiry.start()
         await self.controllers.start()
         await self._listen()
         await publish_api_server(self.objects, self.url)
@@ -186,6 +189,7 @@ class ApiServer:
         for task in self._tasks:
             with suppress(asyncio.CancelledError):
                 await task
+        await self.controllers.stop()
         for watch in self.hub:
             watch.end()
         if self._listener is not None:
@@ -248,7 +252,7 @@ class ApiServer:
             with guard("bookmarks"):
                 self.hub.send_bookmarks()
             with guard("expiry of events"):
-                await self.controllers.event_expiry.expire()
+                await self._event_expiry.expire()
 
 
 def _stored_secret(path: Path) -> str:

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 
 from stromboli.embedded.kinds.builtin.custom_resource_definition import CRD_FINALIZER, DEFINITIONS
 from stromboli.embedded.kinds.object_metadata import remove_finalizer
-from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.kube_controllers.controller import ServerContext, StoreController
 from stromboli.embedded.objects.deletion import delete_all
-from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key
 
 
-class DefinitionController(Controller):
-    workers = 4
+class DefinitionController(StoreController):
+    name = "customresourcedefinition-controller"
 
-    def __init__(self, objects: Objects):
-        super().__init__(objects)
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context)
         self._terminating: set[str] = set()
         """Ids of kinds whose definition is deleted once they have no objects."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.time_slices import TimeSlices
 
+EVENTS = "events"
 EVENT_TTL = 3600.0
 
 
@@ -22,16 +24,23 @@ class EventExpiry:
     def __len__(self) -> int:
         return len(self._pending)
 
-    def add(self, record: Record) -> None:
+    def _add(self, record: Record) -> None:
         self._pending[record.key] = time.monotonic() + EVENT_TTL, record.revision
         self._pending.move_to_end(record.key)
 
-    def observe(self, change: Change) -> None:
-        """Follow a committed change of an event."""
-        if change.after is not None:
-            self.add(change.after)
-        else:
-            self._pending.pop(change.key, None)
+    def on_commit(self, batch: Sequence[Change]) -> None:
+        for change in batch:
+            if change.key.resource != EVENTS:
+                continue
+            if change.after is not None:
+                self._add(change.after)
+            else:
+                self._pending.pop(change.key, None)
+
+    def start(self) -> None:
+        """Expire the events of the last run, too."""
+        for record in self._store.list(EVENTS):
+            self._add(record)
 
     async def expire(self) -> None:
         """Delete events whose last version is too old."""

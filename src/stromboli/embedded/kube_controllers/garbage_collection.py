@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
-from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.object_metadata import remove_finalizer, set_entries
-from stromboli.embedded.kube_controllers.controller import Controller
-from stromboli.embedded.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions, Preconditions, delete
-from stromboli.embedded.objects.object_verbs import Objects
+from stromboli.embedded.kube_controllers.controller import ServerContext, StoreController
+from stromboli.embedded.objects.deletion import FOREGROUND, ORPHAN
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.time_slices import TimeSlices
 
 
-class GarbageCollector(Controller):
+class GarbageCollector(StoreController):
     """The graph of owner references, by uid."""
 
-    workers = 4
+    name = component = "garbage-collector"
 
-    def __init__(self, objects: Objects):
-        super().__init__(objects)
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context)
         self._keys: dict[str, Key] = {}
         self._dependents: dict[str, set[Key]] = {}
 
@@ -103,7 +100,7 @@ class GarbageCollector(Controller):
                 continue
             if not dependent.meta.deletion_timestamp:
                 try:
-                    policy = "Foreground" if self._dependents.get(dependent.meta.uid) else "Background"
+                    policy = "Foreground" if self._dependents.get(dependent.meta.uid) else ""
                     await self._delete(dependent, policy)
                 except StatusError as error:  # the others are deleted all the same
                     failure = error if error.code != 404 else failure
@@ -133,16 +130,6 @@ class GarbageCollector(Controller):
             record = self._objects.store.get(*key)
             if record is not None:
                 yield record
-
-    async def _delete(self, record: Record, policy: str = "Background") -> None:
-        kind = self._objects.registry.by_id(record.key.resource)
-        if kind is None:
-            return
-        delete_options = DeleteOptions(
-            propagation_policy=policy, preconditions=Preconditions(uid=record.meta.uid)
-        )
-        request = WriteRequest(kind, *record.key[1:], APISERVER_USER, manager="garbage-collector")
-        await delete(self._objects, request, delete_options)
 
     def _remove_owners(self, record: Record, uids: set[str]) -> None:
         def change(content: Content) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.kube_controllers.controller import ServerContext, StoreController
 from stromboli.embedded.objects.deletion import Remainder, delete_all
-from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.objects.subresources import set_condition
 from stromboli.embedded.store.records import Change, Key
 
@@ -67,13 +66,12 @@ def _listed(entries: Iterable[str]) -> str:
     return ", ".join(listed[:MAX_LISTED] + more)
 
 
-class NamespaceController(Controller):
-    workers = 4
+class NamespaceController(StoreController):
+    name = "namespace-controller"
 
-    def __init__(self, objects: Objects, ca: str):
-        """`ca` is the server's CA bundle, empty if it has none."""
-        super().__init__(objects)
-        self._ca = ca
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context)
+        self._ca = context.ca
         self._terminating: set[str] = set()
 
     def initial_keys(self) -> Iterator[Key]:

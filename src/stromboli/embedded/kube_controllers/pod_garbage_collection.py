@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from stromboli.api import names
 from stromboli.api.pods import FINISHED
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kube_controllers.controller import Controller
-from stromboli.embedded.objects.object_verbs import Objects
+from stromboli.embedded.kube_controllers.controller import ServerContext, StoreController
 from stromboli.embedded.objects.subresources import set_condition
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.store.stored_pods import stored_pod
@@ -28,11 +27,11 @@ _DISRUPTED = {
 }
 
 
-class PodGarbageCollector(Controller):
-    workers = 4
+class PodGarbageCollector(StoreController):
+    name = "pod-garbage-collector"
 
-    def __init__(self, objects: Objects):
-        super().__init__(objects)
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context)
         self._quarantine: dict[Key, float] = {}
         """When pods whose node does not exist are deleted."""
 

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 from stromboli.embedded.kinds.builtin.pod_group import FINALIZER, POD_GROUPS
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.kube_controllers.controller import StoreController
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.time_slices import TimeSlices
 
 _POD_GROUP = "spec.schedulingGroup.podGroupName"
 
 
-class PodGroupProtection(Controller):
+class PodGroupProtection(StoreController):
+    name = "podgroup-protection-controller"
+
     def initial_keys(self) -> Iterator[Key]:
         return (record.key for record in self._objects.store.list(POD_GROUPS))
 

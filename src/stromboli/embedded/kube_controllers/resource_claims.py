@@ -11,8 +11,7 @@ from stromboli.embedded.kinds.builtin.resource_claim import RESOURCE_CLAIMS
 from stromboli.embedded.kinds.builtin.resource_claim_template import CLAIM_TEMPLATES
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers import claim_consumers
-from stromboli.embedded.kube_controllers.controller import Controller
-from stromboli.embedded.objects.object_verbs import Objects
+from stromboli.embedded.kube_controllers.controller import ServerContext, StoreController
 from stromboli.embedded.store.records import Change, Key, Record
 
 _POD_GROUP = "spec.schedulingGroup.podGroupName"
@@ -20,13 +19,14 @@ _FAILED = "FailedResourceClaimCreation"
 _MENTIONS = (b'"resourceClaims"', b'"extendedResourceClaimStatus"')
 
 
-class ResourceClaimController(Controller):
+class ResourceClaimController(StoreController):
     """Claims of pods and of native PodGroups."""
 
+    name = "resourceclaim-controller"
     component = "resource_claim"
 
-    def __init__(self, objects: Objects) -> None:
-        super().__init__(objects)
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context)
         self._owned: dict[str, set[Key]] = {}
         """Claims by the uid of their owner."""
         self._awaited: dict[Key, set[Key]] = {}
@@ -156,13 +156,13 @@ class ResourceClaimController(Controller):
         if template is None:
             missing = f'resourceclaimtemplate.resource.k8s.io "{template_name}" not found'
             message = f'{prefix} {entry["name"]}: resource claim template "{template_name}": {missing}'
-            await self._tell(owner, _FAILED, message)
+            self._record_event(owner, _FAILED, message)
             return ""
         content = claim_consumers.claim_for(owner, entry["name"], template.object())
         try:
             await self._create(RESOURCE_CLAIMS, key.namespace, content)
         except StatusError as error:
-            await self._tell(owner, _FAILED, f"{prefix} {entry['name']}: create ResourceClaim: {error}")
+            self._record_event(owner, _FAILED, f"{prefix} {entry['name']}: create ResourceClaim: {error}")
             raise
         made = Key(RESOURCE_CLAIMS, key.namespace, content["metadata"]["name"])
         self._owned.setdefault(owner["metadata"]["uid"], set()).add(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stromboli.embedded.admission.resource_quota import QUOTAS
-from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.kube_controllers.controller import StoreController
 from stromboli.embedded.objects import disruption_budgets
 from stromboli.embedded.objects.disruption_budgets import BUDGETS
 from stromboli.embedded.store.records import Change, Key
@@ -14,7 +14,9 @@ BUDGET_DELAY = 0.2
 """Seconds for which changes of pods are gathered before those of a budget are counted."""
 
 
-class QuotaController(Controller):
+class QuotaController(StoreController):
+    name = "resourcequota-controller"
+
     def keys_for(self, change: Change) -> Iterable[Key]:
         """All quotas of the namespace."""
         namespace = change.key.namespace
@@ -26,7 +28,9 @@ class QuotaController(Controller):
             self._objects.system_update(record, lambda content: content.update(status=status))
 
 
-class DisruptionController(Controller):
+class DisruptionController(StoreController):
+    name = "disruption-controller"
+
     def keys_for(self, change: Change) -> Iterable[Key]:
         """None at once: counting all pods for each of them would take too long."""
         store, key = self._objects.store, change.key

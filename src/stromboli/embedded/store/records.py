@@ -14,6 +14,9 @@ class Key(NamedTuple):
     namespace: str
     name: str
 
+    def __str__(self) -> str:
+        return f"{self.resource} {self.namespace}/{self.name}"
+
 
 class OwnerReference(msgspec.Struct, rename="camel", gc=False):
     uid: str = ""

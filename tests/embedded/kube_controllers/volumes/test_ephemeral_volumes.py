@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.embedded.kube_controllers import controller_loop
+from stromboli.controllers import reconciler
 from tests.embedded.api_requests import PODS, ApiCaller, pod, running
 from tests.embedded.kube_controllers.test_controller_loop import eventually, names
 from tests.embedded.kube_controllers.volumes.test_persistent_volumes import CLAIMS, claim
@@ -23,7 +23,7 @@ def test_claims_that_a_quota_refuses_are_made_when_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of volumes and of devices: what is refused of one does not hold up the other."""
-    monkeypatch.setattr(controller_loop, "RETRY_AFTER", 0.05)
+    monkeypatch.setattr(reconciler, "REFUSAL_PAUSE", 0.05)
     template = {"volumeClaimTemplate": {"spec": claim("any", "none")["spec"]}}
 
     async def scenario() -> None:

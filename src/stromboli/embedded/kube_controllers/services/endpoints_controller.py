@@ -16,14 +16,13 @@ from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.kube_controllers.controller import ServerContext, StoreController
 from stromboli.embedded.kube_controllers.services import endpoint_mirroring, endpoint_slices, endpoint_subsets
 from stromboli.embedded.kube_controllers.services.endpoint_mirroring import mirror_changes
 from stromboli.embedded.kube_controllers.services.endpoint_slices import SliceChanges, slice_changes
 from stromboli.embedded.kube_controllers.services.endpoint_subsets import endpoints_of
 from stromboli.embedded.kube_controllers.services.selectors_index import SelectorsIndex
 from stromboli.embedded.kube_controllers.services.service import Service
-from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.objects.service_addresses import SERVICES
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.store.stored_pods import StoredPod, stored_pod
@@ -31,8 +30,6 @@ from stromboli.embedded.time_slices import TimeSlices
 
 ENDPOINTS, SLICES = "endpoints", "endpointslices.discovery.k8s.io"
 ZONE = "topology.kubernetes.io/zone"
-REST = 9.0
-"""How much longer than it took to look at a Service it rests before the next look."""
 MANY_PODS = 200
 """From so many pods on, endpoints are computed on a thread, so that the event loop serves others meanwhile."""
 
@@ -40,18 +37,18 @@ Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
 
-class EndpointsController(Controller):
+class EndpointsController(StoreController):
     """Makes the endpoints of all Services with a selector."""
 
+    name = "endpoints-controller"
     component = "endpoint-controller"
+    rest_factor = 9.0
 
-    def __init__(self, objects: Objects):
-        super().__init__(objects)
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context)
         self._selectors = SelectorsIndex()
         self._slices: dict[Key, set[Key]] = {}
         """The slices of Services."""
-        self._resting: dict[Key, float] = {}
-        """When Services that were looked at lately may be looked at again."""
         self._written: dict[Key, int] = {}
         """The revisions of endpoints and slices as this controller wrote them."""
 
@@ -129,21 +126,12 @@ class EndpointsController(Controller):
             return
         record = self._objects.store.get(*key)
         if record is None:
-            self._resting.pop(key, None)
+            self.rests_until.pop(key, None)
             await self._remove_endpoints(key)
-        elif self._has_rested(key):
+        else:
             start = time.monotonic()
             await self._publish(Service(record.object()))
-            took = time.monotonic() - start
-            self._resting[key] = start + took * (1 + REST)
-
-    def _has_rested(self, key: Key) -> bool:
-        """Whether a Service may be looked at now; if not, it will be."""
-        left = self._resting.get(key, 0.0) - time.monotonic()
-        if left <= 0:
-            return True
-        self.queue.add_after(key, left)
-        return False
+            self.rest(key, time.monotonic() - start)
 
     async def _remove_endpoints(self, key: Key) -> None:
         """Those of a Service that is gone; its slices are collected with it."""

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.builtin.persistent_volume_claim import CLAIMS
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.kube_controllers.controller import StoreController
 from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import ephemeral_claims, has_ephemeral
 from stromboli.embedded.store.records import Change, Key
 
 
-class EphemeralVolumeController(Controller):
+class EphemeralVolumeController(StoreController):
+    name = "ephemeral-volume-controller"
     component = "ephemeral_volume"
 
     def initial_keys(self) -> Iterator[Key]:
@@ -38,7 +39,7 @@ class EphemeralVolumeController(Controller):
             if existing is None:
                 await self._make(pod, name, template)
             elif all(owner.uid != record.meta.uid for owner in existing.meta.owner_references or ()):
-                await self._tell_problem(
+                self._record_problem(
                     pod, f"PVC {key.namespace}/{name} was not created for the pod (pod is not owner)"
                 )
 
@@ -46,11 +47,11 @@ class EphemeralVolumeController(Controller):
         try:
             await self._create(CLAIMS, pod["metadata"]["namespace"], _claim(pod, name, template))
         except StatusError as error:
-            await self._tell_problem(pod, f"create PVC {name}: {error}")
+            self._record_problem(pod, f"create PVC {name}: {error}")
             raise
 
-    async def _tell_problem(self, pod: Content, problem: str) -> None:
-        await self._tell(pod, "FailedBinding", f"ephemeral volume: {problem}")
+    def _record_problem(self, pod: Content, problem: str) -> None:
+        self._record_event(pod, "FailedBinding", f"ephemeral volume: {problem}")
 
 
 def _claim(pod: Content, name: str, template: Content) -> Content:

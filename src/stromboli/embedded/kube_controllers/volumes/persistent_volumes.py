@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from pathlib import Path
 
 from stromboli.api import names
 from stromboli.embedded.api_status import StatusError
@@ -20,7 +19,7 @@ from stromboli.embedded.kinds.builtin.persistent_volume_claim import (
 )
 from stromboli.embedded.kinds.builtin.storage_class import PROVISIONER, STORAGE_CLASSES
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.kube_controllers.controller import ServerContext, StoreController
 from stromboli.embedded.kube_controllers.volumes.folder_provisioner import FolderProvisioner
 from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import claim_names
 from stromboli.embedded.kube_controllers.volumes.volume_index import VolumeIndex
@@ -43,20 +42,20 @@ from stromboli.embedded.kube_controllers.volumes.volume_matches import (
     smallest_first,
     unbind_volume,
 )
-from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key, Record
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 """Of classes whose volumes an administrator makes."""
 
 
-class PersistentVolumeController(Controller):
+class PersistentVolumeController(StoreController):
+    name = "persistentvolume-binder-controller"
     component = "persistentvolume-controller"
 
-    def __init__(self, objects: Objects, data: Path) -> None:
-        super().__init__(objects)
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context)
         self._index = VolumeIndex()
-        self._provisioner = FolderProvisioner(data)
+        self._provisioner = FolderProvisioner(context.data)
         self._nodes: dict[Key, str] = {}
         """Nodes of pods that ran already when claims had no volumes yet, by claim."""
 
@@ -113,7 +112,7 @@ class PersistentVolumeController(Controller):
         name = claim["spec"].get("volumeName")
         volume = self._volume(name) if name else None
         if names.BIND_COMPLETED in annotations_of(claim):
-            await self._check_bound(record, claim, volume)
+            self._check_bound(record, claim, volume)
         elif claim["metadata"].get("deletionTimestamp"):
             return
         elif not name:
@@ -125,13 +124,15 @@ class PersistentVolumeController(Controller):
                 self._bind(record, volume)
             else:
                 message = f'volume "{name}" already bound to a different claim.'
-                await self._tell(claim, "FailedBinding", message)
+                self._record_event(claim, "FailedBinding", message)
         elif problem := mismatch(volume, claim):
-            await self._tell(claim, "VolumeMismatch", f'Cannot bind to requested volume "{name}": {problem}')
+            self._record_event(
+                claim, "VolumeMismatch", f'Cannot bind to requested volume "{name}": {problem}'
+            )
         else:
             self._bind(record, volume)
 
-    async def _check_bound(self, record: Record, claim: Content, volume: Content | None) -> None:
+    def _check_bound(self, record: Record, claim: Content, volume: Content | None) -> None:
         """A claim that lost its volume stays lost."""
         if volume is not None and (not volume["spec"].get("claimRef") or is_for(volume, claim)):
             self._bind(record, volume)
@@ -146,7 +147,7 @@ class PersistentVolumeController(Controller):
         if volume is not None:
             reason = "ClaimMisbound"
             message = "Two claims are bound to the same volume, this one is bound incorrectly"
-        await self._tell(claim, reason, message)
+        self._record_event(claim, reason, message)
         self._set_claim_phase(record, "Lost")
 
     async def _find_volume(self, record: Record, claim: Content) -> None:
@@ -159,12 +160,12 @@ class PersistentVolumeController(Controller):
             self._objects.system_update(record, lambda content: content["spec"].update(storageClassName=name))
         elif delayed and not self._selected_node(record, claim):
             message = "waiting for first consumer to be created before binding"
-            await self._tell(claim, "WaitForFirstConsumer", message, names.NORMAL)
+            self._record_event(claim, "WaitForFirstConsumer", message, names.NORMAL)
         elif class_of(claim):
             await self._provision(record, claim, storage_class)
         else:
             message = "no persistent volumes available for this claim and no storage class is set"
-            await self._tell(claim, "FailedBinding", message, names.NORMAL)
+            self._record_event(claim, "FailedBinding", message, names.NORMAL)
 
     def _selected_node(self, record: Record, claim: Content) -> str:
         """The node for which a delayed claim is to be served; empty while no scheduler has chosen one."""
@@ -216,11 +217,11 @@ class PersistentVolumeController(Controller):
     async def _provision(self, record: Record, claim: Content, storage_class: Content | None) -> None:
         name, failed = class_of(claim), "ProvisioningFailed"
         if storage_class is None:
-            await self._tell(claim, failed, f'storageclass.storage.k8s.io "{name}" not found')
+            self._record_event(claim, failed, f'storageclass.storage.k8s.io "{name}" not found')
             return
         provisioner = storage_class["provisioner"]
         if provisioner == NO_PROVISIONER:
-            await self._tell(claim, failed, f"no volume plugin matched name: {provisioner}")
+            self._record_event(claim, failed, f"no volume plugin matched name: {provisioner}")
             return
         self._objects.system_update(record, partial(annotate_provisioner, provisioner=provisioner))
         if provisioner != PROVISIONER:
@@ -228,9 +229,9 @@ class PersistentVolumeController(Controller):
                 f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually"
                 " by the system administrator."
             )
-            await self._tell(claim, "ExternalProvisioning", message, names.NORMAL)
+            self._record_event(claim, "ExternalProvisioning", message, names.NORMAL)
         elif refusal := self._provisioner.refusal(claim):
-            await self._tell(claim, failed, refusal)
+            self._record_event(claim, failed, refusal)
         else:
             await self._make_volume(claim, storage_class)
 
@@ -241,10 +242,10 @@ class PersistentVolumeController(Controller):
             try:
                 await self._create(VOLUMES, "", volume)
             except StatusError as error:
-                await self._tell(claim, "ProvisioningFailed", str(error))
+                self._record_event(claim, "ProvisioningFailed", str(error))
                 raise
             message = f"Successfully provisioned volume {name}"
-            await self._tell(claim, "ProvisioningSucceeded", message, names.NORMAL)
+            self._record_event(claim, "ProvisioningSucceeded", message, names.NORMAL)
 
     # -- volumes
 
@@ -276,7 +277,7 @@ class PersistentVolumeController(Controller):
         try:
             await self._provisioner.remove(volume)
         except OSError as error:
-            await self._tell(volume, "VolumeFailedDelete", str(error))
+            self._record_event(volume, "VolumeFailedDelete", str(error))
             self._objects.system_update(record, partial(set_phase, phase="Failed", message=str(error)))
             return
         self._objects.system_update(record, partial(set_phase, phase="Released"))

@@ -9,7 +9,7 @@ from stromboli.embedded.kinds.builtin.persistent_volume import VOLUME_FINALIZER,
 from stromboli.embedded.kinds.builtin.persistent_volume_claim import CLAIM_FINALIZER, CLAIMS
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.object_metadata import add_finalizer, remove_finalizer
-from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.kube_controllers.controller import StoreController
 from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import (
     claim_names,
     claims_in_use,
@@ -22,8 +22,10 @@ from stromboli.embedded.time_slices import TimeSlices
 _FINALIZERS = {VOLUMES: VOLUME_FINALIZER, CLAIMS: CLAIM_FINALIZER}
 
 
-class VolumeProtection(Controller):
+class VolumeProtection(StoreController):
     """Lets a claim go once no pod on a node uses it, and a volume once no claim is bound to it."""
+
+    name = "persistentvolume-protection-controller"
 
     def initial_keys(self) -> Iterator[Key]:
         for resource in _FINALIZERS:
