@@ -225,3 +225,16 @@ def test_every_promise_by_search_improves_when_something_ends_early() -> None:
     here.finish("running1-0")
     here.finish("running2-0")
     assert step(here).bound_per_job == {"default/first": 1, "default/second": 1}
+
+
+def test_a_promise_made_before_a_node_is_deleted_still_counts_for_its_job() -> None:
+    here = world("n1 cpu=4; n2 cpu=4; n3 cpu=4", mode="conservative")
+    for name, limit in (("one", "1h"), ("two", "2h"), ("three", "3h")):
+        job(here, name, 4, limit)
+    step(here)
+    job(here, "first", 4, "1h")
+    assert step(here).promised["default/first"].start == NOON + 3600
+    here.remove(here.cluster.nodes["n2"].object)
+    result = step(here)
+    assert result.outcome.lost is None
+    assert result.promised["default/first"].start == NOON + 3600

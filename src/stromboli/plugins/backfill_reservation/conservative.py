@@ -92,6 +92,10 @@ class ConservativeBackfill(BackfillReservation):
     def _update_profile(self, session: Session, dirty: Dirty) -> None:
         free, profile = session.cluster.columns.future_idle, self._profile
         late = any(map(self._is_late, self._bookings.values()))
+        if dirty.everything or dirty.nodes:
+            # Other nodes may be usable, in other rows than before: they are looked up in the turn of the job.
+            for booking in self._bookings.values():
+                booking.usable = None
         if dirty.everything or dirty.nodes or self._ends.was_rebuilt or self._ends.overdue() or late:
             self._rebuild(session)
             return
@@ -180,9 +184,10 @@ class ConservativeBackfill(BackfillReservation):
             if booking.may_improve(profile, booking.usable):
                 profile.take(booking.start, booking.end, booking.rows, booking.amounts, -1)
                 self._promise_again(booking)
-                if self._bookings[job] is not booking:
+                if self._bookings.get(job) is not booking:
                     profile.note_freed(booking.rows)
-            self._bookings[job].frees = profile.frees
+            if job in self._bookings:
+                self._bookings[job].frees = profile.frees
 
     def _promise_again(self, booking: Booking) -> None:
         """Book the earliest slots for a job whose booking was taken out; the same as before if these are as good."""
@@ -324,7 +329,7 @@ class ConservativeBackfill(BackfillReservation):
         try:
             task = search.plain_task(job)
             if task is not None and self._is_spent():
-                return None
+                return kept
             if task is not None:
                 needed = self.session.rules.tasks_needed(job)
                 return self._earliest(job, task.shape, needed, search.usable_rows(task))
