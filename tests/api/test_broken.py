@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.api.errors import BadInput, Problem
+from stromboli.api.errors import BadInput, InputProblem
 from stromboli.api.manifests import manifest_sources
 from stromboli.api.manifests.manifest_reader import open_paths
 
@@ -57,7 +57,7 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
 }
 
 
-def only_problem(path: Path) -> Problem:
+def only_problem(path: Path) -> InputProblem:
     with pytest.raises(BadInput) as caught:
         list(open_paths([str(path)]))
     (problem,) = caught.value.problems

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.errors import BadInput, Problems
+from stromboli.api.errors import BadInput, InputProblems
 from stromboli.api.manifests.manifest_reader import Manifests
 from stromboli.api.manifests.manifest_sources import Source
 from stromboli.extensions import load_catalog
@@ -59,7 +59,7 @@ WORKLOADS = [
 def loaded(objects: list[Manifest], keep_going: bool = False) -> Loaded:
     raws = [json.dumps(content).encode() for content in [*nodes("n1 cpu=4"), *objects]]
     sources = [Source("file", index, raw, of_case=False) for index, raw in enumerate(raws)]
-    return load(lambda: Manifests(sources, Problems(keep_going)), keep_going, now=NOW)
+    return load(lambda: Manifests(sources, InputProblems(keep_going)), keep_going, now=NOW)
 
 
 def plan(objects: list[Manifest], keep_going: bool = False) -> Loaded:

@@ -36,40 +36,44 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-class Problem(NamedTuple):
+class InputProblem(NamedTuple):
     """One problem with the input: in which file, object and field."""
 
     file: str
-    subject: str
-    field: str
     text: str
+    subject: str = ""
+    field: str = ""
+
+    @classmethod
+    def of(cls, file: str, error: BadObject) -> "InputProblem":
+        return cls(file, error.problem, error.subject, error.field)
 
     def __str__(self) -> str:
-        return ": ".join(printable(part) for part in self if part)
+        return ": ".join(printable(part) for part in (self.file, self.subject, self.field, self.text) if part)
 
 
 class BadInput(ValueError):
     """Input that cannot be used as it is; the message says how to go on without the bad part."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[InputProblem]) -> None:
         self.problems = problems
         lines = "\n".join(str(problem) for problem in problems)
         super().__init__(f"{lines}\n(--keep-going leaves out what cannot be used and lists every problem)")
 
 
-class Problems:
+class InputProblems:
     """Collects problems (`keep_going`), or raises the first."""
 
     def __init__(self, keep_going: bool) -> None:
         self.keep_going = keep_going
-        self._problems: dict[Problem, None] = {}
+        self._problems: dict[InputProblem, None] = {}
 
-    def add(self, problem: Problem) -> None:
+    def add(self, problem: InputProblem) -> None:
         if not self.keep_going:
             raise BadInput([problem])
         self._problems[problem] = None
 
-    def __iter__(self) -> Iterator[Problem]:
+    def __iter__(self) -> Iterator[InputProblem]:
         return iter(self._problems)
 
 

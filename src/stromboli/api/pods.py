@@ -32,6 +32,8 @@ class Pod(Protocol):
     @property
     def metadata(self) -> Any: ...
     @property
+    def spec(self) -> Any: ...
+    @property
     def status(self) -> Status: ...
 
 
@@ -79,3 +81,17 @@ def next_available(pods: Iterable[Pod], min_ready_seconds: int, now: float) -> f
     """Seconds until the next of the ready pods becomes available; None if none is waited for."""
     waits = (available_in(pod, min_ready_seconds, now) for pod in pods) if min_ready_seconds else ()
     return min((wait for wait in waits if wait), default=None)
+
+
+def is_placed_elsewhere(pod: Pod) -> bool:
+    """Whether a pod with the name of Kubernetes' own scheduler was bound by that scheduler, a kubelet or a user.
+
+    Where that name is one of ours, our scheduler binds such pods too, but only with a group.
+    """
+    spec = pod.spec
+    return (
+        spec.scheduler_name == names.OTHER_SCHEDULER_NAME
+        and bool(spec.node_name)
+        and spec.scheduling_group is None
+        and not pod.metadata.annotations.get(names.GROUP_NAME)
+    )

@@ -17,9 +17,10 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.device_messages import EXTENDED_RESOURCE_CLAIM
 from stromboli.api.go_scalars import timestamp
+from stromboli.api.pods import is_placed_elsewhere
 from stromboli.api.types.devices import DeviceClaim, ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from stromboli.api.types.meta import Object, ObjectMeta, OwnerReference
-from stromboli.api.types.pod import ExtendedResourceClaimStatus, Pod, is_placed_elsewhere
+from stromboli.api.types.pod import ExtendedResourceClaimStatus, Pod
 from stromboli.api.types.storage import ClaimReference, PersistentVolume, PersistentVolumeClaim
 from stromboli.daemon.log_format import about
 from stromboli.daemon.telemetry_guard import TelemetryGuard

@@ -12,7 +12,7 @@ from itertools import islice
 from msgspec import Struct
 
 from stromboli.api import names
-from stromboli.api.errors import BadInput, Problem
+from stromboli.api.errors import BadInput, InputProblem
 from stromboli.api.manifests.manifest_reader import IMPLIED, Item, Manifests
 from stromboli.api.manifests.object_defaults import implied_queues
 from stromboli.api.types.meta import Object
@@ -42,7 +42,7 @@ class Loaded(Struct):
     seconds: float
     objects: int
     """How many were read; queues that exist anyway, and what is made of workloads, are not counted."""
-    problems: list[Problem]
+    problems: list[InputProblem]
     unread: dict[str, int]
     """Objects of kinds that a scheduler does not read."""
     foreign: dict[str, int]
@@ -107,7 +107,7 @@ def load(
         while block := list(islice(arriving, _BLOCK)):
             for item, error in zip(block, intake.put_all([item.object for item in block]), strict=True):
                 if error is not None:
-                    problem = Problem(item.where, error.subject, error.field, error.problem)
+                    problem = InputProblem.of(item.where, error)
                     if not keep_going:
                         raise BadInput([problem])
                     problems.append(problem)
@@ -141,9 +141,7 @@ def load_objects(objects: Sequence[Object]) -> Loaded:
             intake.put(queue)
         errors = intake.put_all(objects)
         intake.cluster.settle()
-    problems = [
-        Problem("", error.subject, error.field, error.problem) for error in errors if error is not None
-    ]
+    problems = [InputProblem.of("", error) for error in errors if error is not None]
     foreign = Counter(obj.spec.scheduler_name for obj in objects if isinstance(obj, Pod) and _is_foreign(obj))
     seconds, count = time.perf_counter() - begin, len(objects) - len(problems)
     return Loaded(

@@ -4,7 +4,7 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from stromboli.api.errors import BadInput, Problem, Problems, Unreadable
+from stromboli.api.errors import BadInput, InputProblem, InputProblems, Unreadable
 from stromboli.api.manifests.manifest_reader import Manifests
 from stromboli.api.manifests.manifest_sources import (
     CaseFile,
@@ -45,11 +45,11 @@ def is_case(path: str) -> bool:
 
 def read_case(path: str, keep_going: bool = False) -> Case:
     """The case in a file; BadInput if it is none."""
-    problems = Problems(keep_going)
+    problems = InputProblems(keep_going)
     try:
         case = _case_file(path)
     except Unreadable as error:
-        raise BadInput([Problem(path, "", "", str(error))]) from None
+        raise BadInput([InputProblem(path, str(error))]) from None
     sources = (Source(path, index, raw, of_case=True) for index, raw in enumerate(case.objects or ()))
     name = case.name or os.path.basename(path).removesuffix(".json")
     return Case(name, case.config, Manifests(sources, problems), case.observed)

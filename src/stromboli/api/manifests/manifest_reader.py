@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from stromboli.api.decoding import Raw, TypeMeta, decode, decode_as, type_meta_in, type_metas_in
-from stromboli.api.errors import BadObject, Problem, Problems, Unreadable
+from stromboli.api.errors import BadObject, InputProblem, InputProblems, Unreadable
 from stromboli.api.manifests.device_versions import as_v1
 from stromboli.api.manifests.manifest_sources import Source, find_files, read_sources
 from stromboli.api.manifests.object_defaults import (
@@ -53,7 +53,7 @@ class Item(NamedTuple):
 class Manifests:
     """The objects of files. Iterating decodes them one by one and collects problems."""
 
-    def __init__(self, sources: Iterable[Source], problems: Problems) -> None:
+    def __init__(self, sources: Iterable[Source], problems: InputProblems) -> None:
         self.skipped: Counter[str] = Counter()
         """The number of objects of other kinds, by kind."""
         self.workloads: list[tuple[str, str, Source]] = []
@@ -79,7 +79,7 @@ class Manifests:
             self.report(self._queues[name], error)
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         """The problems so far; complete after the last object."""
         return list(self._problems)
 
@@ -211,7 +211,7 @@ class Manifests:
 
     def report(self, where: str, error: BadObject) -> None:
         """Note a problem with an object, or raise `BadInput`."""
-        self._problems.add(Problem(where, error.subject, error.field, error.problem))
+        self._problems.add(InputProblem.of(where, error))
 
 
 def _is_policy(raw: Raw) -> bool:
@@ -228,20 +228,20 @@ def open_paths(paths: Iterable[str], keep_going: bool = False) -> Manifests:
 
     The first problem raises BadInput, unless bad objects are to be left out.
     """
-    problems = Problems(keep_going)
+    problems = InputProblems(keep_going)
     return Manifests(sources_of(paths, problems), problems)
 
 
-def sources_of(paths: Iterable[str], problems: Problems) -> Iterator[Source]:
+def sources_of(paths: Iterable[str], problems: InputProblems) -> Iterator[Source]:
     """The objects of files, folders and standard input (`-`), each as it is written."""
     for path in paths:
         try:
             files = find_files(path)
         except Unreadable as error:
-            problems.add(Problem(path, "", "", str(error)))
+            problems.add(InputProblem(path, str(error)))
             continue
         for file in files:
             try:
                 yield from read_sources(file)
             except Unreadable as error:
-                problems.add(Problem(file, "", "", str(error)))
+                problems.add(InputProblem(file, str(error)))

@@ -33,6 +33,7 @@ from stromboli.api.schemas.schema_problems import (
     REQUIRED,
     Problem,
     format_value,
+    invalid,
 )
 from stromboli.api.schemas.value_formats import json_equal
 
@@ -261,7 +262,7 @@ def _encoded(value: Any) -> str:
 
 
 def _failed(schema: Schema, path: str, detail: str) -> Problem:
-    return Problem(path, INVALID, f'Invalid value: "{schema.type}": {detail}')
+    return invalid(path, schema.type, detail)
 
 
 def _description(rule: Rule) -> str:

@@ -1,18 +1,16 @@
 """A pod: what it requests, where it may run, and its status."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, convert, field
 
-from stromboli.api import names
 from stromboli.api.types.meta import (
     Condition,
     Int32,
     Int64,
     LabelSelector,
     Object,
-    ObjectMeta,
     Record,
     Requirement,
     ResourceList,
@@ -360,30 +358,3 @@ class Pod(Object):
 
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
-
-
-class _PlacedSpec(Protocol):
-    scheduler_name: str
-    node_name: str
-    scheduling_group: SchedulingGroup | None
-
-
-class _PlacedPod(Protocol):
-    @property
-    def metadata(self) -> ObjectMeta: ...
-    @property
-    def spec(self) -> _PlacedSpec: ...
-
-
-def is_placed_elsewhere(pod: _PlacedPod) -> bool:
-    """Whether a pod with the name of Kubernetes' own scheduler was bound by that scheduler, a kubelet or a user.
-
-    Where that name is one of ours, our scheduler binds such pods too, but only with a group.
-    """
-    spec = pod.spec
-    return (
-        spec.scheduler_name == names.OTHER_SCHEDULER_NAME
-        and bool(spec.node_name)
-        and spec.scheduling_group is None
-        and not pod.metadata.annotations.get(names.GROUP_NAME)
-    )

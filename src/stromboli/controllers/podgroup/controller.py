@@ -9,9 +9,8 @@ from msgspec import field
 
 from stromboli.api import names
 from stromboli.api.object_bounds import pod_sizes
-from stromboli.api.pods import is_active
+from stromboli.api.pods import is_active, is_placed_elsewhere
 from stromboli.api.types.meta import Int64, Object, OwnerReference, Record
-from stromboli.api.types.pod import is_placed_elsewhere
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response, is_denied

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from stromboli.api.pods import FINISHED
 from stromboli.embedded.kinds.builtin.pod_group import POD_GROUPS
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.object_metadata import remove_finalizer
@@ -23,7 +24,7 @@ _GROUP_OWNER = ("scheduling.k8s.io/v1alpha2", "PodGroup")
 
 def is_done(pod: Content) -> bool:
     """Whether a pod will not run any more."""
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if (pod.get("status") or {}).get("phase") in FINISHED:
         return True
     return bool(pod["metadata"].get("deletionTimestamp")) and not pod["spec"].get("nodeName")
 

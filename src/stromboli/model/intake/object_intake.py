@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject, error_text
+from stromboli.api.pods import is_placed_elsewhere
 from stromboli.api.resources.resource_lists import amounts
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object, ResourceList
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.node import Node as NodeObject
-from stromboli.api.types.pod import Container, Pod, PodStatus, Resources, is_placed_elsewhere
+from stromboli.api.types.pod import Container, Pod, PodStatus, Resources
 from stromboli.api.types.scheduling import HyperNode, Namespace, PodGroup, PriorityClass
 from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.model.amounts import Amounts

@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 from pathlib import Path
 
-from stromboli.api.errors import Problem, Unreadable, quoted
+from stromboli.api.errors import InputProblem, Unreadable, quoted
 from stromboli.simulator.sweeps.input_files import InputFiles
 from stromboli.simulator.sweeps.planned_run import Argument, PlannedRun, planned_run
 from stromboli.simulator.sweeps.simulate_vocabulary import PathUse, SimulateOption, Vocabulary
@@ -26,7 +26,7 @@ Settings = Mapping[str, tuple[str, ...]]
 class BadGrid(Exception):
     """A grid that cannot be used: `errors` are sentences that name field, value and remedy."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[InputProblem]) -> None:
         self.errors = [str(problem) for problem in problems]
         super().__init__("\n".join(self.errors))
 
@@ -108,7 +108,7 @@ class _RunPlanner:
         self.grid = grid
         self.vocabulary = vocabulary
         self.files = files
-        self.unreadable: dict[Problem, None] = {}
+        self.unreadable: dict[InputProblem, None] = {}
 
     def run(self, point: dict[str, str]) -> PlannedRun:
         options, settings = self.vocabulary.options, self.grid.settings_at(point)
@@ -141,9 +141,9 @@ class _RunPlanner:
             return Argument(option.flag, path, self.files.digest(Path(path)))
         except Unreadable as error:
             text = f"{quoted(value)}: {error}; files are named relative to the folder of the grid"
-            self.unreadable[Problem(self.grid.source, "", option.name, text)] = None
+            self.unreadable[InputProblem(self.grid.source, text, field=option.name)] = None
             return Argument(option.flag, value)
 
 
 def _bad(grid: Grid, field: str, text: str) -> BadGrid:
-    return BadGrid([Problem(grid.source, "", field, text)])
+    return BadGrid([InputProblem(grid.source, text, field=field)])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from stromboli.api.errors import Problem, quoted
+from stromboli.api.errors import InputProblem, quoted
 from stromboli.api.manifests.yaml_lines import MAX_BYTES, Node, YamlError, plain, read_yaml
 from stromboli.policy.policy_problems import suggestion
 from stromboli.simulator.sweeps.grid import MOST_RUNS, Axis, BadGrid, Exclusion, Grid, Settings
@@ -26,9 +26,9 @@ def read_grid(path: Path, vocabulary: Vocabulary) -> Grid:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise BadGrid([Problem(str(path), "", "", f"cannot be read: {error.strerror or error}")]) from None
+        raise BadGrid([InputProblem(str(path), f"cannot be read: {error.strerror or error}")]) from None
     if len(content) > MAX_BYTES:
-        raise BadGrid([Problem(str(path), "", "", f"larger than {MAX_BYTES:,} bytes; divide it")])
+        raise BadGrid([InputProblem(str(path), f"larger than {MAX_BYTES:,} bytes; divide it")])
     return grid_of(content.decode(errors="replace"), path, vocabulary)
 
 
@@ -54,10 +54,12 @@ class _GridReader:
     def __init__(self, source: str, vocabulary: Vocabulary) -> None:
         self.source = source
         self.vocabulary = vocabulary
-        self.problems: list[Problem] = []
+        self.problems: list[InputProblem] = []
 
     def add(self, field: str, line: int, text: str) -> None:
-        self.problems.append(Problem(f"{self.source}:{line}" if line else self.source, "", field, text))
+        self.problems.append(
+            InputProblem(f"{self.source}:{line}" if line else self.source, text, field=field)
+        )
 
     def grid(self, root: Node, path: Path) -> Grid:
         sections = self.mapping(root, "", "a grid has the keys name, options, axes and exclude")

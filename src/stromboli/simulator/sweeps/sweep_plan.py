@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from stromboli import __version__
-from stromboli.api.errors import Problem, Unreadable
+from stromboli.api.errors import InputProblem, Unreadable
 from stromboli.simulator.sweeps.grid import MOST_RUNS, BadGrid
 from stromboli.simulator.sweeps.input_files import InputFiles
 from stromboli.simulator.sweeps.planned_run import Argument, PlannedRun, planned_run
@@ -110,4 +110,4 @@ def _checked(part: Argument, path: Path, files: InputFiles) -> Argument:
 
 
 def _bad(path: Path, text: str) -> BadGrid:
-    return BadGrid([Problem(str(path), "", "", text)])
+    return BadGrid([InputProblem(str(path), text)])

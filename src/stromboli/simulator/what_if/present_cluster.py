@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from stromboli.api.errors import Problem, Problems
+from stromboli.api.errors import InputProblem, InputProblems
 from stromboli.api.manifests.manifest_reader import Manifests
 from stromboli.api.manifests.manifest_sources import Source
 from stromboli.simulator.cluster_loading import Loaded, Watch, load
 from stromboli.simulator.what_if.submitted_objects import Refused, Submission
 
-OpenSources = Callable[[Problems], Iterable[Source]]
+OpenSources = Callable[[InputProblems], Iterable[Source]]
 """Reads the objects anew; each `Source` is used up by a load."""
 
 
@@ -49,20 +49,20 @@ class PresentCluster:
 
     def _load(self, submitted: Sequence[Source]) -> Loaded:
         def open_manifests() -> Manifests:
-            problems = Problems(keep_going=True)
+            problems = InputProblems(keep_going=True)
             return Manifests(chain(self.open(problems), submitted), problems)
 
         return load(open_manifests, keep_going=True, watch=self.watch, now=self.now)
 
 
-def _is_of(problem: Problem, files: set[str]) -> bool:
+def _is_of(problem: InputProblem, files: set[str]) -> bool:
     return problem.file.rpartition("#")[0] in files or problem.file in files
 
 
-def _told(problem: Problem, files: set[str]) -> Problem | str:
+def _told(problem: InputProblem, files: set[str]) -> InputProblem | str:
     """A problem with what is submitted; that an object of its name exists is told as an API server does."""
     defined, _, rest = problem.text.partition("defined twice: ")
     first = rest.removesuffix(" has it too")
-    if not defined and rest and not _is_of(Problem(first, "", "", ""), files):
+    if not defined and rest and not _is_of(InputProblem(first, ""), files):
         return f"{problem.file}: {problem.subject} exists already in the cluster: give it another name"
     return problem

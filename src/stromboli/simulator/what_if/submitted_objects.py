@@ -11,7 +11,7 @@ import msgspec
 from stromboli.admission.rules.rule_context import QueueIndex
 from stromboli.api import names
 from stromboli.api.decoding import decode
-from stromboli.api.errors import BadObject, Problem, Unreadable
+from stromboli.api.errors import BadObject, InputProblem, Unreadable
 from stromboli.api.manifests.manifest_sources import Source, find_files, read_sources
 from stromboli.api.manifests.object_defaults import FIRST_CREATION
 from stromboli.api.types.kinds import CLUSTER_SCOPED, WORKLOADS, kind_of
@@ -38,7 +38,7 @@ SERVER_FIELDS = (
 class Refused(ValueError):
     """What is submitted cannot be: the message names the object, what is wrong, and the remedy."""
 
-    def __init__(self, problems: Iterable[Problem | str]) -> None:
+    def __init__(self, problems: Iterable[InputProblem | str]) -> None:
         super().__init__("\n".join(map(str, problems)))
 
 
@@ -50,7 +50,7 @@ def read_submitted(paths: Sequence[str]) -> list[Source]:
             for file in find_files(path):
                 sources += read_sources(file)
         except Unreadable as error:
-            raise Refused([Problem(path, "", "", str(error))]) from None
+            raise Refused([InputProblem(path, str(error))]) from None
     if len(sources) > MOST_SUBMITTED:
         raise Refused([f"{len(sources)} objects are submitted; at most {MOST_SUBMITTED} are taken together"])
     return sources
@@ -72,13 +72,13 @@ class Submission:
 
     def prepare(self, sources: Sequence[Source]) -> list[Source]:
         """The objects as the cluster takes them; `Refused` with everything that is wrong."""
-        problems: list[Problem | str] = []
+        problems: list[InputProblem | str] = []
         prepared: list[Source] = []
         for source in sorted(sources, key=_queues_first):
             try:
                 prepared.append(Source(source.file, source.position, self._prepare(source), of_case=False))
             except BadObject as error:
-                problems.append(Problem(source.where, error.subject, error.field, error.problem))
+                problems.append(InputProblem.of(source.where, error))
         if problems:
             raise Refused(problems)
         return prepared

@@ -17,7 +17,7 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.durations import longest
-from stromboli.api.errors import Problems
+from stromboli.api.errors import InputProblems
 from stromboli.api.manifests.manifest_reader import IMPLIED, Item, Manifests, sources_of
 from stromboli.api.object_bounds import MAX_QUEUE_DEPTH
 from stromboli.api.pods import is_finished
@@ -70,7 +70,7 @@ def read_dump(paths: Sequence[str], now: float, assumed: float | None = None) ->
 
     `assumed`: seconds that jobs run of which nothing else is known, from now or from their start.
     """
-    problems = Problems(keep_going=True)
+    problems = InputProblems(keep_going=True)
     manifests = Manifests(sources_of(paths, problems), problems)
     expansion = WorkloadExpansion(manifests, now)
     cluster = _Cluster(now, assumed)
