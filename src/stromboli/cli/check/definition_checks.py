@@ -9,6 +9,7 @@ from stromboli.api.schemas.volcano_definitions import volcano_definitions
 from stromboli.cli.check.check_result import CheckResult, failed, ok, skipped, warning
 from stromboli.cli.check.installation_facts import InstallationFacts
 from stromboli.cli.cluster.cluster_kinds import Manifest, name_of
+from stromboli.embedded.tables.table_printer import condition
 
 CHECK = "kinds"
 NECESSARY = ("jobs.batch.volcano.sh", "queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh")
@@ -38,8 +39,7 @@ def _compared(wanted: Manifest, installed: Manifest | None) -> Iterator[CheckRes
     if installed is None:
         yield tell(CHECK, f"{name} is not installed", APPLY)
         return
-    conditions = (installed.get("status") or {}).get("conditions") or ()
-    if not any(entry.get("type") == "Established" and entry.get("status") == "True" for entry in conditions):
+    if condition(installed, "Established").get("status") != "True":
         yield tell(CHECK, f"{name} is not established yet", f"kubectl describe crd {name}")
     served = {version.get("name"): version for version in _versions(installed) if version.get("served")}
     for version in _versions(wanted):

@@ -8,6 +8,7 @@ from stromboli.cli.check.check_result import CheckResult, CheckState, failed, ok
 from stromboli.cli.check.installation_facts import InstallationFacts
 from stromboli.cli.cluster.cluster_kinds import Manifest, name_of, namespace_of
 from stromboli.embedded.tables.age_text import instant
+from stromboli.embedded.tables.table_printer import condition
 
 MOST_SKEW = 5.0
 """Seconds by which clocks may differ without anybody noticing."""
@@ -119,12 +120,10 @@ def _deployment(part: str, name: str, deployment: Manifest) -> CheckResult:
         return failed(part, text, f"kubectl describe {where}; kubectl logs {where}")
     if ready < wanted:
         return warning(part, text, f"kubectl describe {where}")
-    for condition in (deployment.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "Progressing" and condition.get("status") == "False":
-            text = (
-                f"Deployment {name}: the rollout has stopped: {condition.get('message') or 'no reason given'}"
-            )
-            return warning(part, text, f"kubectl rollout status {where}; kubectl logs {where}")
+    progress = condition(deployment, "Progressing")
+    if progress.get("status") == "False":
+        text = f"Deployment {name}: the rollout has stopped: {progress.get('message') or 'no reason given'}"
+        return warning(part, text, f"kubectl rollout status {where}; kubectl logs {where}")
     if unfinished := _unfinished_rollout(deployment):
         return warning(
             part,
@@ -225,8 +224,7 @@ def _nodes(facts: InstallationFacts) -> Iterator[CheckResult]:
 
 
 def _is_ready(node: Manifest) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
+    return bool(condition(node, "Ready").get("status") == "True")
 
 
 def _rights(facts: InstallationFacts) -> Iterator[CheckResult]:

@@ -12,6 +12,7 @@ from stromboli.api import names
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import Queue
+from stromboli.embedded.tables.table_printer import condition
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import EVENTS, RESOURCES, Resource
 
@@ -159,8 +160,7 @@ def _job(job: Manifest) -> JobState:
 def _pod(pod: Manifest) -> PodState:
     meta, spec, status = pod["metadata"], pod["spec"], pod.get("status", {})
     limits = (container.get("resources", {}).get("limits", {}) for container in spec["containers"])
-    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
-    scheduled = conditions.get(names.CONDITION_POD_SCHEDULED, {})
+    scheduled = condition(pod, names.CONDITION_POD_SCHEDULED)
     return PodState(
         _name(pod),
         f"{meta['namespace']}/{(meta.get('labels') or {}).get(names.JOB_NAME, '')}",
