@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 
 SYNC_TIMEOUT = 600.0
-"""Seconds that one sync may take."""
+"""Seconds that a slow sync may take."""
 MAX_SLOW_SYNCS = 1000
 """Slow syncs of a controller for which other workers were started."""
 GIVE_UP_PAUSE = 300.0
@@ -51,7 +51,7 @@ class Reconciler(ABC, Generic[Key]):
     max_retries: int = -1
     """Failures in a row after which `gave_up` is called and the key waits `GIVE_UP_PAUSE`; negative: never."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics | None = None) -> None:
         self.queue: WorkQueue[Key] = WorkQueue(max_pause=self.max_pause)
         self.rests_until: dict[Key, float] = {}
         """Until when keys rest."""
@@ -116,35 +116,42 @@ class Reconciler(ABC, Generic[Key]):
         worker.add_done_callback(self._workers.discard)
 
     async def _run_worker(self) -> None:
-        this, loop = asyncio.current_task(), asyncio.get_running_loop()
+        this = asyncio.current_task()
         assert this is not None
         while this not in self._slow:
             key = await self.queue.get()
-            slow = loop.call_later(self.patience, self._replace, this)
             try:
                 pause = self.pause_before(key)
                 if pause > 0:
                     self.queue.add_after(key, pause)
                 else:
-                    await self._sync_once(key)
+                    await self._sync_once(key, this)
             finally:
-                slow.cancel()
                 self.queue.done(key)
-            await asyncio.sleep(0)  # a sync without writes awaits nothing, and thousands may be due
+            await self.let_others_run()
         self._slow.discard(this)
 
-    def _replace(self, worker: asyncio.Task[None]) -> None:
-        """Start another worker in the place of one whose sync is slow."""
+    async def let_others_run(self) -> None:
+        """Called after each sync: one without writes awaits nothing, and thousands may be due."""
+        await asyncio.sleep(0)
+
+    def _replace(self, worker: asyncio.Task[None], limit: asyncio.Timeout) -> None:
+        """Start another worker in the place of one whose sync is slow, and limit that sync."""
+        limit.reschedule(worker.get_loop().time() + SYNC_TIMEOUT)
         if len(self._slow) < MAX_SLOW_SYNCS:
             self._slow.add(worker)
             self._start_worker()
 
-    async def _sync_once(self, key: Key) -> None:
+    async def _sync_once(self, key: Key, worker: asyncio.Task[None]) -> None:
         """Sync a key, and survive whatever that raises: other keys need the worker."""
         begin = time.perf_counter()
         try:
-            async with asyncio.timeout(SYNC_TIMEOUT):
-                requeue_after = await self.sync(key)
+            async with asyncio.timeout(None) as limit:
+                slow = worker.get_loop().call_later(self.patience, self._replace, worker, limit)
+                try:
+                    requeue_after = await self.sync(key)
+                finally:
+                    slow.cancel()
         except LeaseLost as error:
             log.info("%s %s: %s", self.name, key, error)
         except (ApiError, NoResponse, TimeoutError, SyncError) as error:
@@ -157,12 +164,14 @@ class Reconciler(ABC, Generic[Key]):
             if requeue_after is not None:
                 self.queue.add_after(key, requeue_after)
         finally:
-            self._metrics.on_sync(self.name, time.perf_counter() - begin)
+            if self._metrics is not None:
+                self._metrics.on_sync(self.name, time.perf_counter() - begin)
 
     # -- failures
 
     def _failed(self, key: Key, error: Exception, unexpected: bool = False) -> None:
-        self._metrics.on_failed_sync(self.name)
+        if self._metrics is not None:
+            self._metrics.on_failed_sync(self.name)
         if is_final(error) or 0 <= self.max_retries <= self.queue.num_requeues(key):
             pause = FINAL_PAUSE if is_final(error) else GIVE_UP_PAUSE
             self.queue.forget(key)

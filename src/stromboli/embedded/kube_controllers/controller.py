@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import unquote
@@ -13,7 +13,6 @@ from urllib.parse import unquote
 import msgspec
 
 from stromboli.api import names
-from stromboli.controllers.controller_metrics import Metrics
 from stromboli.controllers.reconciler import Reconciler
 from stromboli.controllers.recorder import Recorder
 from stromboli.controllers.user_event import UserEvent
@@ -25,6 +24,7 @@ from stromboli.embedded.objects.deletion import DeleteOptions, Preconditions, de
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.store.version_log import WriteFailed
+from stromboli.embedded.time_slices import TimeSlices
 from stromboli.kube.event_recorder import ObjectReference
 from stromboli.kube.request import ApiError, Request
 
@@ -35,11 +35,12 @@ class ServerContext:
 
     objects: Objects
     recorder: Recorder
-    metrics: Metrics
     data: Path
     """The server's data folder."""
     ca: str = ""
     """The server's CA bundle, empty if it has none."""
+    slices: TimeSlices = field(default_factory=TimeSlices)
+    """Shared by all workers, so that many busy ones hold up requests no longer than one, and share commits."""
 
 
 @contextmanager
@@ -79,9 +80,10 @@ class StoreController(Reconciler[Key]):
     max_pause = 60.0
 
     def __init__(self, context: ServerContext) -> None:
-        super().__init__(context.metrics)
+        super().__init__()
         self._objects = context.objects
         self._recorder = context.recorder.of_component(self.component)
+        self._time_slices = context.slices
 
     def initial_keys(self) -> Iterable[Key]:
         """Objects to reconcile at the start, which may have been left half done."""
@@ -99,6 +101,10 @@ class StoreController(Reconciler[Key]):
             if error.status != 404:
                 raise
         return None
+
+    async def let_others_run(self) -> None:
+        if self._time_slices.due:
+            await self._time_slices.pause()
 
     @abstractmethod
     async def reconcile(self, key: Key) -> None:

@@ -6,7 +6,6 @@ import time
 from functools import partial
 from pathlib import Path
 
-from stromboli.controllers.controller_metrics import Metrics
 from stromboli.controllers.recorder import Recorder
 from stromboli.embedded.kube_controllers.controller import ServerContext, StoreController, write_event
 from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
@@ -44,5 +43,5 @@ def controller_loop(objects: Objects, data: Path, ca: str) -> ControllerLoop:
     """All controllers on the objects of a server with that data folder and CA bundle."""
     component = StoreController.component
     recorder = Recorder(partial(write_event, objects), EventRecorder(component, component, time.time))
-    context = ServerContext(objects, recorder, Metrics(), data, ca)
+    context = ServerContext(objects, recorder, data, ca)
     return ControllerLoop(objects.store, recorder, [kind(context) for kind in SERVER_CONTROLLERS])
