@@ -47,8 +47,8 @@ Result = TypeVar("Result")
 
 COUNTS = "counts"
 """The key of all counts of nodes."""
-SHORTEST_REST, REST_FACTOR = 0.05, 20
-"""Seconds that changes are collected before they are computed, at least, and how many times the last computation."""
+BATCH_DELAY = 0.05
+"""Seconds for which changes are collected before they are computed."""
 RETRY = 60.0
 """Seconds until UFM is asked again after a failure, or the interval if that is shorter."""
 PROBLEMS_SHOWN = 5
@@ -77,8 +77,6 @@ class HyperNodeController(Controller[str]):
         """Namespace and name of the configuration."""
         self._config = DiscoveryConfig()
         self._fetch: Fetch | None = None
-        self._rests: dict[str, float] = {}
-        """How long changes are collected before a key is synced."""
         self._warned: dict[str, str] = {}
         """The last warning of the configuration, of each source, and of HyperNodes of others, by topic."""
         self.config_maps = self.watch(ConfigMap, self._config_changed, WatchScope.of_one(*self.place))
@@ -95,7 +93,7 @@ class HyperNodeController(Controller[str]):
             problems = "; ".join([*shown, *([f"and {more} more"] if more > 0 else [])])
         except BadConfig as error:
             problems = f"{error}; what was configured before stays in force"
-        self._tell(now, names.DISCOVERY_CONFIG_INVALID, problems)
+        self._warn_once(now, names.DISCOVERY_CONFIG_INVALID, problems)
         return SOURCES
 
     def _hyper_node_changed(self, before: HyperNode | None, now: HyperNode | None) -> Iterable[str]:
@@ -122,7 +120,7 @@ class HyperNodeController(Controller[str]):
         return ()
 
     def _enqueue(self, key: str) -> None:
-        self.queue.add_after(key, self._rests.get(key, SHORTEST_REST))
+        self.queue.add_after(key, BATCH_DELAY)
 
     # -- one key
 
@@ -136,7 +134,7 @@ class HyperNodeController(Controller[str]):
             elif key == UFM and ufm is not None:
                 return await self._sync_ufm(ufm)
         except DiscoveryFailed as error:
-            self._tell(self.config_map, names.DISCOVERY_FAILED, f"source {key}: {error}", key)
+            self._warn_once(self.config_map, names.DISCOVERY_FAILED, f"source {key}: {error}", key)
             log.warning("source %s: %s", key, error)
             return min(RETRY, ufm.interval) if key == UFM and ufm is not None else RETRY
         return None
@@ -182,7 +180,7 @@ class HyperNodeController(Controller[str]):
         self._forget_all_but(source, {f"{source}/{other.metadata.uid}" for other in foreign})
         for other in foreign:
             text = names.HYPER_NODE_NAME_TAKEN.format(source=source, label=names.TOPOLOGY_SOURCE)
-            self._tell(other, names.NAME_TAKEN, text, f"{source}/{other.metadata.uid}")
+            self._warn_once(other, names.NAME_TAKEN, text, f"{source}/{other.metadata.uid}")
         await _for_each(writes, partial(self._write, source))
         self._warned.pop(source, None)
 
@@ -230,9 +228,9 @@ class HyperNodeController(Controller[str]):
         try:
             return await asyncio.to_thread(function)
         finally:
-            self._rests[key] = max(SHORTEST_REST, REST_FACTOR * (time.perf_counter() - begin))
+            self.rest(key, time.perf_counter() - begin)
 
-    def _tell(self, obj: ConfigMap | HyperNode | None, reason: str, text: str, topic: str = "") -> None:
+    def _warn_once(self, obj: ConfigMap | HyperNode | None, reason: str, text: str, topic: str = "") -> None:
         """Record a warning unless it was the last of its topic; an empty text is good news."""
         if self._warned.get(topic, "") != text and text and obj is not None:
             self.context.recorder.warning(obj, reason, printable(text))

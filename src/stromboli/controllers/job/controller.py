@@ -177,7 +177,7 @@ class JobController(Controller[str]):
             return FINAL_PAUSE
         except GroupNotCreated as error:
             obstacle = Obstacle(names.FAILED_CREATE, str(error))
-            record.obstacle = self._tell(observed.job, record, obstacle)
+            record.obstacle = self._record_obstacle(observed.job, record, obstacle)
             await self._write_counts(observed.job.key, record)
             raise error.cause from None
         except (PartialFailure, NameTaken) as error:
@@ -207,11 +207,11 @@ class JobController(Controller[str]):
     async def _obstructed(self, job: Job, record: JobRecord, cause: Exception) -> float:
         """Not all objects could be created: write what there is and what is in the way; when to try again."""
         if isinstance(cause, NameTaken):
-            record.obstacle = self._tell(job, record, Obstacle(names.NAME_TAKEN, str(cause)))
+            record.obstacle = self._record_obstacle(job, record, Obstacle(names.NAME_TAKEN, str(cause)))
         elif is_final(cause):
             record.reject_objects(job, self.context.clock())
             why = names.REJECTED_MESSAGE.format(error=cause)
-            record.obstacle = self._tell(job, record, Obstacle(names.REJECTED, why))
+            record.obstacle = self._record_obstacle(job, record, Obstacle(names.REJECTED, why))
         record.failures += 1
         await self._write_counts(job.key, record)
         if isinstance(cause, NameTaken):
@@ -222,8 +222,8 @@ class JobController(Controller[str]):
             return RETRY_SOON
         raise cause
 
-    def _tell(self, job: Job, record: JobRecord, obstacle: Obstacle) -> Obstacle:
-        """An event for an obstacle that was not met the last time."""
+    def _record_obstacle(self, job: Job, record: JobRecord, obstacle: Obstacle) -> Obstacle:
+        """Record an event for an obstacle that was not met the last time."""
         if record.obstacle != obstacle:
             self.context.recorder.warning(job, *obstacle)
         return obstacle

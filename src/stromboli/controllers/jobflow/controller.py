@@ -48,14 +48,14 @@ class JobFlowController(Controller[str]):
         self.pods = self.watch(Pod)
         self._owned = self.jobs.index(owned_by)
         self._pods_of = self.pods.index(owned_by)
-        self._told: dict[str, list[str]] = {}
+        self._warned: dict[str, list[str]] = {}
         """What kept flows from their jobs when they were last looked at, by uid."""
 
     # -- which flows a change enqueues
 
     def _flow_changed(self, before: JobFlow | None, now: JobFlow | None) -> Iterable[str]:
         if now is None and before is not None:
-            self._told.pop(before.metadata.uid, None)
+            self._warned.pop(before.metadata.uid, None)
         if now is None or (before is not None and _relevant(before) == _relevant(now)):
             return []
         return [now.key]
@@ -81,7 +81,7 @@ class JobFlowController(Controller[str]):
             return None
         if (steps := len(flow.spec.flows)) > MAX_STEPS:
             why = f"the flow has {steps} steps, at most {MAX_STEPS} are allowed: use several flows"
-            self._tell_obstacles(flow, [why])
+            self._record_obstacles(flow, [why])
             return None
         jobs = {job.name: job for job in self._owned[owner_key(flow)]}
         passed = {
@@ -97,10 +97,10 @@ class JobFlowController(Controller[str]):
             self.jobs.drop(job)
         obstacles = [why for manifest in outcome.create if (why := await self._create_job(flow, manifest))]
         await self._write_status(flow, outcome.status)
-        self._tell_obstacles(flow, obstacles)
+        self._record_obstacles(flow, obstacles)
         if outcome.missing:
             missing = ", ".join(outcome.missing)
-            self._tell_failure(
+            self._record_failure(
                 flow, f"there is no JobTemplate {missing} in namespace {flow.namespace}: create it"
             )
         return OBSTACLE_RETRY if obstacles else outcome.requeue_after
@@ -119,13 +119,13 @@ class JobFlowController(Controller[str]):
             return str(error) if isinstance(error, NameTaken) else f"job {name} is refused: {error}"
         return ""
 
-    def _tell_obstacles(self, flow: JobFlow, obstacles: list[str]) -> None:
-        """Each once: a flow that waits is looked at again and again."""
-        known = self._told.get(flow.metadata.uid, [])
+    def _record_obstacles(self, flow: JobFlow, obstacles: list[str]) -> None:
+        """Record each once: a pending flow is synced again and again."""
+        known = self._warned.get(flow.metadata.uid, [])
         for why in obstacles:
             if why not in known:
-                self._tell_failure(flow, why)
-        self._told[flow.metadata.uid] = obstacles
+                self._record_failure(flow, why)
+        self._warned[flow.metadata.uid] = obstacles
 
     async def _write_status(self, flow: JobFlow, status: JobFlowStatus) -> None:
         """Patch what differs, and count a flow that has succeeded or failed."""
@@ -139,9 +139,9 @@ class JobFlowController(Controller[str]):
     def gave_up(self, key: str, error: Exception) -> None:
         flow = self.flows.get(key)
         if flow is not None:
-            self._tell_failure(flow, str(error))
+            self._record_failure(flow, str(error))
 
-    def _tell_failure(self, flow: JobFlow, why: str) -> None:
+    def _record_failure(self, flow: JobFlow, why: str) -> None:
         self.context.recorder.warning(flow, "SyncJobFlow", f"SyncJobFlow JobFlow failed for {why}")
 
 

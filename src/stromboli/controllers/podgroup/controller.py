@@ -79,7 +79,7 @@ class PodGroupController(Controller[Key]):
         self.groups = self.watch(PodGroup, self._group_changed)
         self.watch(Queue)
         self._owners: dict[str, Store[Any]] = {}
-        self._told: dict[str, str] = {}
+        self._warned: dict[str, str] = {}
         """Why pods have no group, by key."""
         if context.options.gate("WorkLoadSupport"):
             self._owners["ReplicaSet"] = self.watch(ReplicaSet, self._owner_changed)
@@ -89,7 +89,7 @@ class PodGroupController(Controller[Key]):
 
     def _pod_changed(self, before: Pod | None, now: Pod | None) -> Iterable[Key]:
         if now is None and before is not None:
-            self._told.pop(before.key, None)
+            self._warned.pop(before.key, None)
         return [Key("Pod", now.key)] if now is not None and self._needs_group(now) else []
 
     def _group_changed(self, before: PodGroup | None, now: PodGroup | None) -> Iterable[Key]:
@@ -124,37 +124,37 @@ class PodGroupController(Controller[Key]):
             return None
         pod = self.pods.get(key.key)
         if pod is None:
-            self._told.pop(key.key, None)
+            self._warned.pop(key.key, None)
             return None
         for size in pod_sizes(len(pod.spec.containers) + len(pod.spec.init_containers), terms=0):
-            self._tell(pod, names.TOO_LARGE, f"the pod {size}: {size.remedy}")
+            self._warn_once(pod, names.TOO_LARGE, f"the pod {size}: {size.remedy}")
             return None
         try:
             await self._sync_pod(pod)
         except NameTaken as error:
-            self._tell(pod, names.NAME_TAKEN, str(error))
+            self._warn_once(pod, names.NAME_TAKEN, str(error))
             return NAME_TAKEN_RETRY
         except QueueNotOpen as error:
-            self._tell(pod, names.REJECTED, names.GROUP_NOT_CREATED.format(error=error))
+            self._warn_once(pod, names.REJECTED, names.GROUP_NOT_CREATED.format(error=error))
             raise
         except ApiError as error:  # it is tried again, and the user must know meanwhile
             if is_denied(error):
                 self.gave_up(key, error)
             elif error.status >= 500:
-                self._tell(pod, names.FAILED_CREATE, names.GROUP_NOT_CREATED.format(error=error))
+                self._warn_once(pod, names.FAILED_CREATE, names.GROUP_NOT_CREATED.format(error=error))
             raise
-        self._told.pop(key.key, None)
+        self._warned.pop(key.key, None)
         return None
 
     def gave_up(self, key: Key, error: Exception) -> None:
         pod = self.pods.get(key.key) if key.kind == "Pod" else None
         if pod is not None:
-            self._tell(pod, names.REJECTED, f"The API server refuses the PodGroup of the pod: {error}")
+            self._warn_once(pod, names.REJECTED, f"The API server refuses the PodGroup of the pod: {error}")
 
-    def _tell(self, pod: Pod, reason: str, why: str) -> None:
-        """Tell a pod once why it has no group."""
-        if self._told.get(pod.key) != why:
-            self._told[pod.key] = why
+    def _warn_once(self, pod: Pod, reason: str, why: str) -> None:
+        """Record once why a pod has no group."""
+        if self._warned.get(pod.key) != why:
+            self._warned[pod.key] = why
             self.context.recorder.warning(pod, reason, why)
 
     async def _sync_pod(self, pod: Pod) -> None:

@@ -41,8 +41,8 @@ class QueueController(Controller[str]):
         self._members = context.store(PodGroup).index(_queue)
         self.queues = self.watch(Queue, self._queue_changed)
         self.groups = self.watch(PodGroup, self._group_changed)
-        self._told: dict[str, str] = {}
-        """What was told last to queues whose parents form a cycle, by name."""
+        self._warned: dict[str, str] = {}
+        """The last warning of each queue whose parents form a cycle, by name."""
         self._commands = None
         if context.options.gate("QueueCommandSync"):
             self.commands = self.watch(Command, self._command_changed)
@@ -81,26 +81,26 @@ class QueueController(Controller[str]):
         queue = await self._set_default_parent(queue)
         if self._parent_missing(queue):
             raise SyncError(names.QUEUE_PARENT_NOT_FOUND.format(queue=key, parent=queue.spec.parent))
-        return self._tell_cycle(queue)
+        return self._record_cycle(queue)
 
-    def _tell_cycle(self, queue: Queue) -> float | None:
-        """Tell a queue once why its parents do not lead to the root; seconds until that is looked at again."""
+    def _record_cycle(self, queue: Queue) -> float | None:
+        """Record once why the parents of a queue do not lead to the root; seconds until the queue is synced again."""
         cycle = cycle_above(queue.name, self._parent_name)
         if not cycle:
-            self._told.pop(queue.name, None)
+            self._warned.pop(queue.name, None)
             return None
         problem = names.QUEUE_PARENT_LOOP.format(queue=cycle[0], loop=format_cycle(cycle))
         text = f"{problem}; {names.BREAK_LOOP}"
         if queue.name not in cycle:
             text = names.QUEUE_CUT_OFF.format(queue=queue.name, why=text)
-        if self._told.get(queue.name) != text:
-            self._told[queue.name] = text
+        if self._warned.get(queue.name) != text:
+            self._warned[queue.name] = text
             self.context.recorder.warning(queue, names.QUEUE_ERROR, text)
         return CYCLE_RETRY
 
     async def _missing(self, key: str) -> float | None:
         """A queue that is deleted, or not in the store yet."""
-        self._told.pop(key, None)
+        self._warned.pop(key, None)
         self.context.metrics.forget_queue(key)
         commands = self._commands_for(key)
         if commands and await self.context.writer.read(Queue, key) is not None:

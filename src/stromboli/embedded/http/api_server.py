@@ -148,7 +148,7 @@ class ApiServer:
 
     async def _start(self, is_current: bool) -> None:
         await bootstrap(self.objects, self.crds, self.storage_class)
-        self._tell_unknown_kinds()
+        self._log_unknown_kinds()
         if not is_current:
             await bring_up_to_date(self.objects)
             await self.store.wait_committed()
@@ -172,7 +172,7 @@ class ApiServer:
         with TelemetryGuard()("the Service of the API server"):
             await publish_api_server(self.objects, self.url)
 
-    def _tell_unknown_kinds(self) -> None:
+    def _log_unknown_kinds(self) -> None:
         """Objects that a later release may have stored are kept, though nobody can ask for them."""
         known = self.objects.registry.by_id
         unknown = [
