@@ -82,13 +82,13 @@ class WorkQueue(Generic[Key]):
             return
         if self._closed:
             return
-        at = self._clock.time() + seconds
+        at = self.clock.time() + seconds
         if key in self._delayed:
             earlier, timer = self._delayed[key]
             if earlier <= at:
                 return
             timer.cancel()
-        self._delayed[key] = at, self._clock.call_later(seconds, self._add_delayed, key)
+        self._delayed[key] = at, self.clock.call_later(seconds, self._add_delayed, key)
 
     def add_rate_limited(self, key: Key, at_least: float = 0.0) -> float:
         """The key failed: add it after a pause, which is returned."""
@@ -135,13 +135,14 @@ class WorkQueue(Generic[Key]):
 
     def _take_token(self) -> float:
         """Seconds until the token bucket lets one more failed key through."""
-        now, interval = self._clock.time(), 1.0 / QPS
+        now, interval = self.clock.time(), 1.0 / QPS
         slot = max(self._next_slot, now)
         self._next_slot = slot + interval
         return max(0.0, slot - now - interval * (BURST - 1))
 
     @property
-    def _clock(self) -> Clock:
+    def clock(self) -> Clock:
+        """What sets the timers of the queue."""
         if self._given_clock is None:
             self._given_clock = asyncio.get_running_loop()
         return self._given_clock

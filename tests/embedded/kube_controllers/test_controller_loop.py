@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
-from stromboli.embedded.kube_controllers import pod_garbage_collection
+from stromboli.controllers.workqueue import WorkQueue
+from stromboli.embedded.kube_controllers import server_controllers
+from stromboli.embedded.kube_controllers.controller import ServerContext
+from stromboli.embedded.kube_controllers.pod_garbage_collection import QUARANTINE, PodGarbageCollector
+from tests.controllers.manual_clock import Clock
 from tests.embedded.api_requests import PODS, ApiCaller, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -201,11 +205,27 @@ def test_a_pod_on_a_node_that_does_not_exist_has_failed_though_a_finalizer_keeps
     asyncio.run(scenario())
 
 
-def test_a_pod_that_is_bound_to_a_deleted_node_is_deleted_after_a_quarantine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pod_garbage_collection, "QUARANTINE", 0.5)
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of the pod garbage collector, the only controller of the test."""
+    clock = Clock()
 
+    def collector(context: ServerContext) -> PodGarbageCollector:
+        controller = PodGarbageCollector(context)
+        controller.queue = WorkQueue(clock)
+        return controller
+
+    monkeypatch.setattr(server_controllers, "SERVER_CONTROLLERS", (collector,))
+    return clock
+
+
+async def in_quarantine(clock: Clock) -> int:
+    return clock.pending
+
+
+def test_a_pod_that_is_bound_to_a_deleted_node_is_deleted_after_a_quarantine(
+    tmp_path: Path, clock: Clock
+) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:
             for name in ("n1", "n2", "n3"):
@@ -224,7 +244,10 @@ def test_a_pod_that_is_bound_to_a_deleted_node_is_deleted_after_a_quarantine(
                 await api.post(f"{PODS}/{name}/binding", {"target": {"name": node}})
             await api.delete("/api/v1/nodes/n3")
             await api.post(PODS, pod("e"))
+            await eventually(lambda: is_(in_quarantine(clock), 3))
+            clock.pass_(QUARANTINE - 1)
             assert await names(api, PODS) == ["a", "b", "c", "d", "e"]
+            clock.pass_(1)
             await eventually(lambda: is_(names(api, PODS), ["a", "b", "e"]))
             status = (await api.get(f"{PODS}/b"))["status"]
             assert status["phase"] == "Failed"
@@ -234,19 +257,17 @@ def test_a_pod_that_is_bound_to_a_deleted_node_is_deleted_after_a_quarantine(
     asyncio.run(scenario())
 
 
-def test_a_pod_stays_if_its_node_is_registered_within_the_quarantine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pod_garbage_collection, "QUARANTINE", 0.5)
-
+def test_a_pod_stays_if_its_node_is_registered_within_the_quarantine(tmp_path: Path, clock: Clock) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:
             for name in ("early", "late"):
                 await api.post(PODS, pod(name))
                 await api.post(f"{PODS}/{name}/binding", {"target": {"name": name}})
+            await eventually(lambda: is_(in_quarantine(clock), 2))
             await api.post(
                 "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "early"}}
             )
+            clock.pass_(QUARANTINE)
             await eventually(lambda: is_(names(api, PODS), ["early"]))
 
     asyncio.run(scenario())

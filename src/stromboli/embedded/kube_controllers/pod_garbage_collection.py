@@ -5,7 +5,6 @@ A pod that is being deleted goes at once; any other after a quarantine, in which
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from stromboli.api import names
@@ -75,7 +74,7 @@ class PodGarbageCollector(StoreController):
         if pod.meta.deletion_timestamp:
             self._objects.system_update(pod, _fail)
         elif _node_name(pod):
-            now = time.monotonic()
+            now = self.queue.clock.time()
             left = self._quarantine.setdefault(pod.key, now + QUARANTINE) - now
             if left > 0:
                 self.queue.add_after(pod.key, left)
