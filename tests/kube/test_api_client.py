@@ -255,7 +255,7 @@ def test_a_stream_comes_in_pieces_and_its_silence_is_noticed() -> None:
     got: list[bytes] = []
 
     async def story(client: Client) -> None:
-        async with client.stream("/x?watch=true", idle_timeout=1.5) as pieces:
+        async with client.stream("/x?watch=true", idle_timeout=3) as pieces:
             async for piece in pieces:
                 got.append(piece)
 
@@ -268,7 +268,7 @@ def test_a_stream_comes_in_pieces_and_its_silence_is_noticed() -> None:
 
 def test_a_stream_that_is_refused_says_why() -> None:
     async def story(client: Client) -> None:
-        async with client.stream("/x", idle_timeout=1):
+        async with client.stream("/x", idle_timeout=LONG):
             raise AssertionError
 
     with serving(lambda asked: refused(410, "Gone", "too old")) as server, pytest.raises(ApiError) as failed:
@@ -287,7 +287,7 @@ def test_a_refusal_that_comes_in_several_packets_is_read_to_its_end() -> None:
             over.wait(0.05)
 
     async def story(client: Client) -> None:
-        async with client.stream("/x", idle_timeout=1):
+        async with client.stream("/x", idle_timeout=LONG):
             raise AssertionError
 
     with behaving(pieces) as url, pytest.raises(ApiError, match="too old resource version") as failed:

@@ -19,6 +19,8 @@ from tests.embedded.up_process import Up, eventually
 
 pytestmark = pytest.mark.slow
 SECONDS = 60
+SLOWER_THAN_HELP = 15
+"""Times that a command on a node may take of `stromboli --help`, which only starts Python."""
 EXAMPLES = Path(__file__).parents[3] / "examples" / "jobs"
 STROMBOLI = (sys.executable, "-m", "stromboli")
 
@@ -320,9 +322,12 @@ def test_a_second_ctrl_c_leaves_the_job_running(up: Up, tmp_path: Path) -> None:
 
 def test_the_first_line_comes_soon_after_the_return_key(up: Up, tmp_path: Path) -> None:
     typed(up, tmp_path, "run", "--", "true")
-    times = []
+    commands = {"help": ("--help",), "run": ("run", "--quiet", "--", "echo", "hello")}
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(3):
-        begin = time.monotonic()
-        assert typed(up, tmp_path, "run", "--quiet", "--", "echo", "hello").stdout == "hello\n"
-        times.append(time.monotonic() - begin)
-    assert min(times) < 7.5, "five times what is promised, for a machine that others use as well"
+        for name, command in commands.items():
+            begin = time.monotonic()
+            assert "hello\n" in typed(up, tmp_path, *command).stdout or name == "help"
+            seconds[name].append(time.monotonic() - begin)
+    fastest = {name: min(each) for name, each in seconds.items()}
+    assert fastest["run"] < SLOWER_THAN_HELP * fastest["help"], fastest

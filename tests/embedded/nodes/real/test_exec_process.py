@@ -238,12 +238,11 @@ def test_commands_end_with_their_container(tmp_path):
     assert _ends(int(output))
 
 
-def test_who_holds_the_output_of_an_ended_command_is_not_waited_for(tmp_path, monkeypatch):
+def test_a_command_ends_though_another_process_still_writes_its_output(tmp_path, monkeypatch):
+    """It would write forever."""
     monkeypatch.setattr("stromboli.embedded.nodes.real.process_stdio.OUTPUT_WAIT", 0.2)
-    begin = time.monotonic()
-    script = "setsid sh -c 'for i in $(seq 600); do echo busy; sleep 0.01; done' & sleep 0.1; exit 4"
-    assert run(tmp_path, sh(script)).code == 4
-    assert time.monotonic() - begin < 5
+    script = "setsid sh -c 'while echo busy; do sleep 0.01; done' & sleep 0.1; exit 4"
+    assert run(tmp_path, sh(script, timeout=1000.0)).code == 4
 
 
 def _ends(pid):

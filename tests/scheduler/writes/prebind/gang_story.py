@@ -36,6 +36,8 @@ KINDS: dict[str, type[Object]] = {
     "resourceclaims": ResourceClaim,
 }
 NOW = 1_790_000_000.0
+PATIENCE = 200.0
+"""Seconds in which the writer may finish."""
 
 
 class GangStory:
@@ -135,7 +137,7 @@ class GangStory:
                 step()
             await self._quiet()
             begun = time.monotonic()
-            self.all_written = await asyncio.wait_for(self.writer.finish(20.0), 30.0)
+            self.all_written = await asyncio.wait_for(self.writer.finish(PATIENCE), 2 * PATIENCE)
             self.seconds_to_finish = time.monotonic() - begun
 
         asyncio.run(story())
