@@ -160,12 +160,13 @@ def test_a_job_that_the_api_server_rejects_is_told_and_not_tried_again_and_again
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[tuple[int, list[int]]]:
-    """A web server that says whatever is put into the list."""
-    says = [503]
+async def listening() -> AsyncIterator[tuple[int, list[int], asyncio.Event]]:
+    """A web server that answers with the status in the list, and whether it was asked."""
+    says, probed = [503], asyncio.Event()
 
     async def answer(request: web.Request) -> web.Response:
         assert request.headers["X-Probe"] == "yes"
+        probed.set()
         return web.Response(status=says[0])
 
     app = web.Application()
@@ -174,7 +175,7 @@ async def listening() -> AsyncIterator[tuple[int, list[int]]]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
-        yield int(runner.addresses[0][1]), says
+        yield int(runner.addresses[0][1]), says, probed
     finally:
         await runner.cleanup()
 
@@ -198,7 +199,7 @@ def test_a_job_starts_when_the_pods_of_the_job_before_answer(monkeypatch: pytest
     async def run() -> None:
         api = InMemoryApi()
         template(api, "a", "b")
-        async with listening() as (port, says):
+        async with listening() as (port, says, probed):
             get = {
                 "taskName": "w",
                 "port": port,
@@ -207,12 +208,14 @@ def test_a_job_starts_when_the_pods_of_the_job_before_answer(monkeypatch: pytest
             }
             tcp = {"taskName": "w", "port": port}
             flow(api, {"name": "a"}, after("b", "a", httpGetList=[get], tcpSocketList=[tcp]))
-            async with running_controllers(api, JobFlowController):
+            async with running_controllers(api, JobFlowController) as runner:
                 await wait_until(lambda: bool(api.every("jobs")))
                 become(api, "f-a", "Running")
-                await asyncio.sleep(0.1)
+                await wait_until_idle(api, runner)
+                assert not probed.is_set()
                 pod(api, "127.0.0.1")
-                await asyncio.sleep(0.1)
+                await asyncio.wait_for(probed.wait(), 60)
+                await wait_until_idle(api, runner)
                 assert names(api.every("jobs")) == ["f-a"]
                 says[0] = 204
                 await wait_until(lambda: names(api.every("jobs")) == ["f-a", "f-b"])

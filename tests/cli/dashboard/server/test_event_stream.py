@@ -195,6 +195,7 @@ def test_a_page_is_rendered_once_for_all_who_look_at_it(tmp_path: Path, counting
         ):
             assert await first.event() == await second.event() == await third.event()
             assert counting.renders == 1
+            assert len([task for task in asyncio.all_tasks() if "LivePage.keep" in repr(task)]) == 1
             await add_queue(board, "new")
             told = [await each.event() for each in (first, second, third)]
             assert told[0] == told[1] == told[2]
@@ -204,8 +205,10 @@ def test_a_page_is_rendered_once_for_all_who_look_at_it(tmp_path: Path, counting
         before = counting.renders
         await add_queue(board, "unseen")
         await until(lambda: "unseen" in board.server.cluster.watches.records.queues)
-        await asyncio.sleep(0.3)
-        assert counting.renders == before, "nobody looks"
+        assert [task for task in asyncio.all_tasks() if "LivePage.keep" in repr(task)] == [], (
+            "nothing renders pages"
+        )
+        assert counting.renders == before
 
     on_dashboard(tmp_path, story)
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from stromboli.embedded.nodes.machine.nvidia_smi import Gpu, NvidiaSmiError
+from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
 from stromboli.embedded.nodes.real.resources import gpu_capacity, node_startup
 from stromboli.embedded.nodes.real.resources.gpu_capacity import allocatable_gpus
 from stromboli.kube.api_resources import Resource
@@ -193,13 +194,25 @@ def test_cards_of_a_former_pod_whose_processes_do_not_end_are_kept_and_others_st
     assert searched[-1] == str(tmp_path / "work" / "pods" / "default_old_uid-old")
 
 
-def test_no_process_starts_while_the_former_guardian_still_kills(tmp_path):
+def test_no_process_starts_while_the_former_guardian_still_kills(tmp_path, monkeypatch):
     """It would kill ours: they have the same mark."""
+    answers = []
+
+    def former_ended(guardian):
+        answers.append(original(guardian))
+        return answers[-1]
+
+    original = ProcessGuardian.former_ended
+    monkeypatch.setattr(ProcessGuardian, "former_ended", former_ended)
 
     async def scenario(lock):
         async with running_nodes(tmp_path, "1x8cpu,real", find_gpus=list) as cluster:
             await cluster.pod("p", command=["true"])
-            await asyncio.sleep(0.3)
+            asked = len(answers)
+            async with asyncio.timeout(60):
+                while len(answers) < asked + 3:
+                    await asyncio.sleep(0.01)
+            assert not any(answers)
             assert (await cluster.get("p"))["status"]["phase"] == "Pending"
             lock.kill()
             lock.wait()
