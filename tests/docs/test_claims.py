@@ -122,7 +122,8 @@ def _has_history() -> bool:
         return False
 
 
-def test_commits_that_pages_name_exist() -> None:
+@pytest.mark.programs("git")
+def test_commits_that_pages_name_belong_to_this_branch() -> None:
     named = {commit: page.name for page in PAGES for commit in commits(page.read_text())}
     assert {"25776cc", "7e6e54c3"} <= named.keys()
     if not _has_history():

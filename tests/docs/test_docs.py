@@ -1,7 +1,6 @@
 """The documentation is true: what it shows runs, what it points to is there, and nothing is left out."""
 
 import re
-import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -97,20 +96,6 @@ def test_each_target_of_make_is_described_for_contributors() -> None:
     targets = re.findall(r"^([\w-]+):.*## ", (ROOT / "Makefile").read_text(), re.M)
     text = (ROOT / "CONTRIBUTING.md").read_text()
     assert [target for target in targets if f"`make {target}`" not in text and target != "help"] == []
-
-
-@pytest.mark.programs("git")
-def test_commits_that_pages_name_belong_to_this_branch() -> None:
-    if subprocess.run(["git", "rev-parse"], cwd=ROOT, check=False, capture_output=True).returncode:
-        pytest.skip("this is no clone")
-    named = {commit for page in PAGES for commit in re.findall(r"`([0-9a-f]{7,40})`", page.read_text())}
-    ancestor = ("git", "merge-base", "--is-ancestor")
-    missing = [
-        commit
-        for commit in sorted(named)
-        if subprocess.run([*ancestor, commit, "HEAD"], cwd=ROOT, check=False, capture_output=True).returncode
-    ]
-    assert missing == []
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=_name)
