@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -207,18 +206,16 @@ def test_from_client_side_to_server_side_apply_and_back(manifests: Manifests) ->
     assert manifests.spec(job())["minAvailable"] == 2
 
 
-def test_helm_upgrades_a_job_that_it_installed(manifests: Manifests, tmp_path: Path) -> None:
-    if shutil.which("helm") is None:
-        pytest.skip("there is no helm on this machine")
+def test_helm_upgrades_a_job_that_it_installed(manifests: Manifests, helm: Path, tmp_path: Path) -> None:
     folder = tmp_path / "chart"
     (folder / "templates").mkdir(parents=True)
     (folder / "Chart.yaml").write_text("apiVersion: v2\nname: chart\nversion: 1.0.0\n")
 
-    def helm(*command: str) -> None:
+    def run(*command: str) -> None:
         flags = ("--kubeconfig", str(manifests.plane.kubeconfig), "-n", manifests.namespace)
         environment = {**os.environ, "HOME": str(tmp_path), "HELM_DRIVER": "configmap"}
         done = subprocess.run(
-            ("helm", *command, *flags), capture_output=True, text=True, check=False, env=environment
+            (str(helm), *command, *flags), capture_output=True, text=True, check=False, env=environment
         )
         assert done.returncode == 0, done.stderr
 
@@ -226,15 +223,15 @@ def test_helm_upgrades_a_job_that_it_installed(manifests: Manifests, tmp_path: P
         (folder / "templates" / "all.json").write_text("\n---\n".join(map(json.dumps, items)))
 
     template(job("plain"), job("named", task(2, name="a"), minAvailable=1))
-    helm("install", "it", str(folder))
-    helm("upgrade", "it", str(folder))
+    run("install", "it", str(folder))
+    run("upgrade", "it", str(folder))
     assert manifests.spec(job("plain"))["minAvailable"] == 3
     template(job("plain", task(2)), job("named", task(4, name="a"), minAvailable=1))
-    helm("upgrade", "it", str(folder))
+    run("upgrade", "it", str(folder))
     assert manifests.spec(job("plain"))["tasks"][0]["replicas"] == 2
     assert (manifests.spec(job("plain"))["minAvailable"], manifests.spec(job("named"))["minAvailable"]) == (
         2,
         1,
     )
-    helm("rollback", "it")
+    run("rollback", "it")
     assert manifests.spec(job("plain"))["tasks"][0]["replicas"] == 3
