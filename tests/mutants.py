@@ -103,7 +103,7 @@ def sample(package: str, size: int, seed: int) -> Iterator[tuple[Mutant, str]]:
 
 
 def _compiled(source: Path) -> Path:
-    """Compile a copy of the source, so that tests start fast; what was compiled is good for the same text only."""
+    """Compile a copy of the source, so that tests start fast; Python ignores compiled files of changed sources."""
     mode = py_compile.PycInvalidationMode.CHECKED_HASH
     compileall.compile_dir(source, quiet=1, force=True, invalidation_mode=mode)
     return source

@@ -1,4 +1,4 @@
-"""What the targets of the Makefile do, as `make -n` tells it, and that the lock files agree."""
+"""The commands that targets of the Makefile run, by `make --dry-run`, and the versions in the lock files."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""One control plane for the whole run, and a namespace of its own for each test.
+"""One control plane for each worker, and a namespace of its own for each test.
 
 The same tests run on two API servers: `-m kubernetes` on the real one, `-m kubernetes --server embedded` on ours.
 Without `-m kubernetes` nothing here runs but the tests marked `smoke`, on the embedded server without kubectl; with it,
@@ -59,7 +59,7 @@ def built() -> None:
 
 @pytest.fixture(scope="session")
 def helm() -> Path:
-    """The program Helm, likewise."""
+    """The program Helm, built if need be; where that is impossible, the tests are skipped or fail as with `built`."""
     return _built("Helm", program_of_helm)
 
 
@@ -156,6 +156,6 @@ def volcano(built: None, tmp_path: Path) -> Iterator[VolcanoCluster]:
 
 @pytest.fixture
 def proxy(shared_cluster: SchedulerCluster) -> Iterator[Between]:
-    """Somebody between a scheduler and the API server."""
+    """A proxy between a scheduler and the API server."""
     with between(shared_cluster.plane) as running:
         yield running
