@@ -1,4 +1,4 @@
-"""Errors in objects and files, with what a user needs to find and mend them."""
+"""Errors in objects and files, with what a user needs to find and fix them."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

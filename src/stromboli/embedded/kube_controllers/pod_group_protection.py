@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stromboli.api.pods import FINISHED
 from stromboli.embedded.kinds.builtin.pod_group import FINALIZER, POD_GROUPS
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import StoreController
@@ -49,7 +50,7 @@ class PodGroupProtection(StoreController):
 
 
 def _is_active(pod: Record) -> bool:
-    return pod.field("status.phase") not in ("Succeeded", "Failed")
+    return pod.field("status.phase") not in FINISHED
 
 
 def _remove_finalizer(group: Content) -> None:
