@@ -87,8 +87,8 @@ def test_a_policy_may_come_from_standard_input(run: Run) -> None:
 
 
 def test_defaults_that_are_mappings_are_shown_as_a_policy_writes_them(run: Run) -> None:
-    assert "thresholds  a mapping, cpu 80, mem 80 unless given\n" in run("plugins", "usage").stdout
-    shape = "a list of mappings, utilization 0, score 10; utilization 100, score 0 unless given\n"
+    assert "thresholds  a mapping, default cpu 80, mem 80\n" in run("plugins", "usage").stdout
+    shape = "a list of mappings, default utilization 0, score 10; utilization 100, score 0\n"
     assert shape in run("plugins", "predicates").stdout
     usage = json.loads(run("plugins", "usage", "-o", "json").stdout)
     assert {"cpu": 80, "mem": 80} in [argument["default"] for argument in usage["arguments"]]
@@ -97,7 +97,7 @@ def test_defaults_that_are_mappings_are_shown_as_a_policy_writes_them(run: Run) 
 def test_one_plugin_or_action_is_shown_in_detail(run: Run) -> None:
     text = run("plugins", "capacity").stdout
     assert text.startswith("capacity\nQueues with explicit shares")
-    assert "    ancestorReclaimLevel  an integer, 0 unless given\n" in text
+    assert "    ancestorReclaimLevel  an integer, default 0\n" in text
     assert "    allocatable\n        Whether a queue may still take this task.\n" in text
     assert "    victim_queue_order\n" in text, "what only a variant answers"
     entry = json.loads(run("plugins", "gang", "-o", "json").stdout)

@@ -56,6 +56,8 @@ def test_help_is_for_users(arguments: tuple[str, ...]) -> None:
     assert shown.exit_code == 0
     assert shown.output.strip()
     assert not INTERNAL.search(shown.output), shown.output
+    if arguments[-1] != "--help":
+        return
     for entry in ENTRY.split(shown.output):
         assert len(DEFAULT.findall(entry)) < 2, entry
 

@@ -218,7 +218,7 @@ def test_every_request_of_the_writer_is_allowed() -> None:
         decision_requests.binding(bind),
         Request("GET", decision_requests.pod_path("a", "b")),
         decision_requests.eviction_mark(evict, "", "volcano", 0),
-        decision_requests.deletion(evict),
+        decision_requests.deletion(decision_requests.pod_path("a", "b"), "1"),
         decision_requests.pod_condition(PodCondition("a", "b", "1", "Unschedulable", ""), None),
         decision_requests.group_status(status, "1", "7", set(), []),
         decision_requests.native_condition(

@@ -95,9 +95,7 @@ def _print_arguments(out: Console, arguments: list[dict[str, Any]]) -> None:
     for argument in arguments:
         head = Text(f"    {argument['key']}", style="cyan").append(f"  {argument['type']}", "dim")
         default = argument["default"]
-        out.print(
-            head.append(f", {_format(default)} unless given" if default not in (None, "") else "", "dim")
-        )
+        out.print(head.append(f", default {_format(default)}" if default not in (None, "") else "", "dim"))
         out.print(Text(f"        {argument['doc']}"))
 
 
