@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiers import BASIC_PROGRAMS, DURATIONS, SHARED_SERVERS, remove_proxies
+from tests.isolation import BASIC_PROGRAMS, remove_proxies
+from tests.tiers import DURATIONS, SHARED_SERVERS
 
 TESTS = Path(__file__).parent
 SMOKE_TESTS = range(20, 31)
@@ -129,7 +130,7 @@ def test_durations_of_a_tier_do_not_replace_those_of_another(suite: Path) -> Non
 
 def test_a_tier_names_basic_programs_that_are_missing(suite: Path, tmp_path: Path) -> None:
     done = pytest_in(suite, "--tier", "rest", PATH=str(tmp_path))
-    assert "ERROR: tests need programs that are not on PATH: awk, basename, bash" in done.stderr
+    assert "ERROR: tests need programs that are not on PATH: basename, bash, cat" in done.stderr
 
 
 def test_a_tier_finds_no_program_besides_python_and_the_basic_ones(suite: Path) -> None:
@@ -142,6 +143,39 @@ def test_a_tier_finds_no_program_besides_python_and_the_basic_ones(suite: Path) 
     )
     done = pytest_in(suite, "--tier", "all")
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("tier", "reason", "status"),
+    [
+        ("rest", "there is no git on PATH", 1),
+        ("programs", "there is no git on PATH", 0),
+        ("rest", "counts in /proc", 0),
+        ("", "there is no git on PATH", 0),
+    ],
+)
+def test_a_tier_fails_if_it_does_not_allow_the_reason_of_a_skip(
+    suite: Path, tier: str, reason: str, status: int
+) -> None:
+    mark = "programs" if tier == "programs" else "slow"
+    (suite / "tests" / "test_long.py").write_text(
+        f"import pytest\n\n@pytest.mark.{mark}\ndef test_a():\n    pytest.skip({reason!r})\n"
+    )
+    done = pytest_in(suite, "-o", f"markers={mark}", "--tier", tier) if tier else pytest_in(suite)
+    assert done.returncode == status, done.stdout
+    message = f"tests/tiers.py does not allow this reason in the tier {tier}: Skipped: {reason}"
+    assert (message in done.stdout) == bool(status)
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_the_fast_tier_names_files_whose_tests_another_tier_would_not_find(suite: Path, workers: str) -> None:
+    mark = "\n\ndef pytest_itemcollected(item):\n    item.add_marker('slow')\n"
+    (suite / "conftest.py").write_text(CONFTEST + mark)
+    (suite / "tests" / "kubernetes" / "conftest.py").write_text("# their tests are slow\n")
+    done = pytest_in(suite, "-o", "markers=slow", "--tier", "fast", "-n", workers)
+    assert done.returncode != 0
+    found = re.findall(r"^(\S+): tests of the tier rest need one of these words", done.stdout, re.MULTILINE)
+    assert sorted(found) == [str(suite / "tests" / name) for name in ("test_long.py", "test_short.py")]
 
 
 @pytest.mark.parametrize("address", [("192.0.2.1", 9), ("2001:db8::1", 9, 0, 0)])

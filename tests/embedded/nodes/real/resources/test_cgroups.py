@@ -143,7 +143,7 @@ def real_tree(tmp_path, monkeypatch):
     try:
         tree = find_cgroups(f"stromboli-test-{os.getpid()}")
     except NoCgroups as error:
-        pytest.skip(str(error))
+        pytest.skip(f"no cgroups: {error}")
     yield tree
     tree.close()
     assert not tree.root.exists()
