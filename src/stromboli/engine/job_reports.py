@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -150,6 +150,8 @@ class Attempts:
         self.allocated_at_once: dict[Job, int] = {}
         """How many tasks of a job were allocated at once in the last statement that allocated any and was undone."""
         self.uncommitted = Uncommitted()
+        self.victims_of: dict[str, list[Callable[[Task, Job], Sequence[Task]]]] = {}
+        """By evicting action, the tasks of a job that it considers as victims for a task; of actions that ran."""
         self._failed_roles: dict[SubJob, set[str]] = {}
 
     def explain(self, task: Task, verdict: Verdict) -> None:
@@ -158,6 +160,15 @@ class Attempts:
             self.verdicts.setdefault(task.job, {})[task] = verdict
         if task.sub_job is not None:
             self._failed_roles.setdefault(task.sub_job, set()).add(task.role)
+
+    def consider(self, action: str, victims_of: Callable[[Task, Job], Sequence[Task]]) -> None:
+        """Record which tasks of a job an action considers as victims for a task."""
+        self.victims_of.setdefault(action, []).append(victims_of)
+
+    def passed_over(self, action: str, task: Task, job: Job) -> bool:
+        """Whether an action that evicts considers no task of a job as a victim for a task, whatever plugins allow."""
+        known = self.victims_of.get(action, [])
+        return bool(known) and not any(victims_of(task, job) for victims_of in known)
 
     def failed_roles(self, sub_job: SubJob) -> set[str]:
         """Roles with a task for which no node was found."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stromboli.engine.catalog import action
+from dataclasses import replace
+
+from stromboli.engine.catalog import Action, action
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import clear_first
 from stromboli.engine.eviction.starving_jobs import evict_for_job, starving_jobs
@@ -130,6 +132,31 @@ def test_explanations_list_it_among_the_actions_that_evict() -> None:
     new = next(task for task in world.cluster.tasks.values() if task.name == "new-0")
     answers = EvictionAnswers(result.outcome.session, new)
     assert answers.policy_text == "The policy can evict for waiting jobs: yield."
+
+
+def _why_not_evicted(actions: str, functions: list[Action]) -> str:
+    world = World(nodes="n1 cpu=4", queues="mine; theirs")
+    world.job("holds", cpu=3, minimum=0, queue="theirs", running_on="n1")
+    world.job("new", cpu=3, queue="mine")
+    result = world.run(actions, "gang predicates", action_functions=functions)
+    jobs = {job.name: job for job in world.cluster.jobs.values()}
+    (new,) = jobs["new"].tasks.values()
+    answers = EvictionAnswers(result.outcome.session, new)
+    return answers.why_not(jobs["holds"], list(jobs["holds"].tasks.values()))
+
+
+def test_explanations_report_that_it_does_not_take_from_a_job() -> None:
+    both = replace(yielding, reclaims=True)
+    assert _why_not_evicted("allocate, yield", [both]) == 'action "yield" does not take from this job'
+    also = replace(both, name="concede", run=yielding.run)
+    why = _why_not_evicted("allocate, yield, concede", [both, also])
+    assert why == "none of the actions yield, concede takes from this job"
+
+
+def test_an_action_of_which_the_search_is_not_known_may_take_from_any_job() -> None:
+    silent = replace(yielding, reclaims=True, run=lambda session: None)
+    why = _why_not_evicted("allocate, yield", [silent])
+    assert why == "it may be evicted, but that would not free enough"
 
 
 def test_built_in_actions_declare_for_which_jobs_they_evict() -> None:

@@ -123,6 +123,7 @@ class GangVictims:
         in_turn = all(votes_in_turn(method) for _, methods in tiers for method in methods)
         self.decisive_tier = tiers[0][0] if tiers and in_turn and not reclaims else None
         """The first tier, if what it allows of some victims does not depend on those that come after them."""
+        session.attempts.consider(session.action, candidates.of_job)
         self._candidates = candidates
         self._indexes: dict[Hashable, BundleIndex] = {}
 

@@ -131,6 +131,8 @@ class VictimSelection:
         self._candidates = candidates
         self._limits = limits or Limits()
         self._is_whole = limits is None
+        if shared is None:
+            session.attempts.consider(session.action, candidates.of_job)
         self._shared = shared or _Shared(session, candidates)
         self._shared.searches[self._limits] = self
         self.guarantees = self._shared.guarantees

@@ -92,12 +92,22 @@ class EvictionAnswers:
         point = "preemptable" if same_queue else "reclaimable"
         choice = (rules.preemptable if same_queue else rules.reclaimable)(self._waiting, candidates)
         if choice.victims:
-            return "it may be evicted, but that would not free enough"
+            return self._by_actions(holder, same_queue) or "it may be evicted, but that would not free enough"
         against = [plugin for plugin, answer in rules.votes(point, self._waiting, candidates) if answer == []]
         known = next(filter(None, (plugin.why_spared(self._waiting, candidates) for plugin in against)), "")
         if known or not against:
             return known or "no plugin selects it as a victim"
         return f"plugins object ({', '.join(plugin.name for plugin in against)})"
+
+    def _by_actions(self, holder: Job, same_queue: bool) -> str:
+        """The actions that could evict a job, if none of them takes from it; empty if one does."""
+        evicting = self._evicting(same_queue)
+        attempts = self._session.attempts
+        if not all(attempts.passed_over(action.name, self._waiting, holder) for action in evicting):
+            return ""
+        if len(evicting) == 1:
+            return f'action "{evicting[0].name}" does not take from this job'
+        return f"none of the actions {_names(evicting)} takes from this job"
 
 
 def _names(actions: Sequence[Action], separator: str = ", ") -> str:
