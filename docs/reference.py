@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,22 @@ def main() -> None:
     """Bring every page up to date."""
     for page in pages():
         text = page.read_text()
-        if (fresh := up_to_date(text)) != text:
+        try:
+            fresh = up_to_date(text)
+        except UnknownTable as error:
+            raise SystemExit(f"{page.name}: {error}") from error
+        if fresh != text:
             page.write_text(fresh)
             print(f"{page.name}: updated")
+    for kind, page_name, names in UNDER_HEADINGS:
+        text = (DOCS / page_name).read_text()
+        for name in names:
+            if f"<!-- generated: {kind} {name} -->" not in text:
+                raise SystemExit(f'{page_name}: {kind} "{name}" has no table; expected:\n{block(kind, name)}')
+
+
+class UnknownTable(Exception):
+    """A marker asks for a table that cannot be generated."""
 
 
 def pages() -> list[Path]:
@@ -53,7 +66,21 @@ def up_to_date(text: str) -> str:
 def generated(what: str) -> str:
     """The table that a marker asks for."""
     kind, _, name = what.partition(" ")
+    if kind not in GENERATORS:
+        known = ", ".join(sorted(GENERATORS))
+        raise UnknownTable(f"invalid marker <!-- generated: {what} -->; valid kinds: {known}")
+    names = NAMES.get(kind)
+    if names is not None and name not in names:
+        known = ", ".join(sorted(names))
+        raise UnknownTable(
+            f"invalid marker <!-- generated: {what} -->: no {kind} has this name; valid: {known}"
+        )
     return GENERATORS[kind](name)
+
+
+def block(kind: str, name: str) -> str:
+    """The heading and the marker of a table that a page should have; the script fills it in."""
+    return f"## {name}\n\n<!-- generated: {kind} {name} -->\n<!-- end -->"
 
 
 # -- arguments
@@ -318,6 +345,20 @@ GENERATORS: dict[str, Callable[[str], str]] = {
     "requirements": requirements,
     "functions": functions,
 }
+
+NAMES: dict[str, Collection[str]] = {
+    "plugin": CATALOG.plugins,
+    "action": CATALOG.actions,
+    "job-plugin": JOB_PLUGINS.known,
+    "members": CLASSES,
+    "functions": FUNCTIONS,
+}
+"""By kind of table, the names that a marker may have."""
+UNDER_HEADINGS: tuple[tuple[str, str, Collection[str]], ...] = (
+    ("plugin", "plugins.md", CATALOG.plugins),
+    ("action", "actions.md", CATALOG.actions),
+)
+"""Kinds of tables of which a page has one for each name."""
 
 if __name__ == "__main__":
     main()

@@ -104,18 +104,39 @@ def test_generated_tables_are_up_to_date(page: Path, reference: ModuleType) -> N
     assert reference.up_to_date(text) == text, "run: python docs/reference.py"
 
 
+def test_a_marker_of_a_table_that_does_not_exist_is_reported_with_the_page(
+    reference: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reference, "DOCS", tmp_path)
+    page = tmp_path / "plugins.md"
+    page.write_text("## binpak\n\n<!-- generated: plugin binpak -->\n<!-- end -->\n")
+    with pytest.raises(
+        SystemExit,
+        match=r"plugins\.md: invalid marker <!-- generated: plugin binpak -->: no plugin .*binpack",
+    ):
+        reference.main()
+    page.write_text("<!-- generated: plugn binpack -->\n<!-- end -->\n")
+    with pytest.raises(SystemExit, match=r"plugins\.md: invalid marker .*; valid kinds: .*plugin"):
+        reference.main()
+    page.write_text("")
+    with pytest.raises(SystemExit, match=r"plugins\.md: plugin \"\S+\" has no table; expected:\n## \S+\n"):
+        reference.main()
+
+
 @pytest.mark.parametrize("name", sorted(CATALOG.plugins))
-def test_every_plugin_is_documented(name: str) -> None:
+def test_every_plugin_is_documented(name: str, reference: ModuleType) -> None:
     text = (DOCS / "plugins.md").read_text()
-    assert name in anchors(text)
-    assert f"<!-- generated: plugin {name} -->" in text
+    expected = f"plugins.md lacks:\n{reference.block('plugin', name)}"
+    assert name in anchors(text), expected
+    assert f"<!-- generated: plugin {name} -->" in text, expected
 
 
 @pytest.mark.parametrize("name", sorted(CATALOG.actions))
-def test_every_action_is_documented(name: str) -> None:
+def test_every_action_is_documented(name: str, reference: ModuleType) -> None:
     text = (DOCS / "actions.md").read_text()
-    assert name in anchors(text)
-    assert f"<!-- generated: action {name} -->" in text
+    expected = f"actions.md lacks:\n{reference.block('action', name)}"
+    assert name in anchors(text), expected
+    assert f"<!-- generated: action {name} -->" in text, expected
 
 
 @pytest.mark.parametrize("name", sorted(get_command(app).commands))  # type: ignore[attr-defined]
