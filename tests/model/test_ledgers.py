@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +23,9 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.scheduler.mirror.consistency import compare
 from tests.manifests import decoded, group, node, pod, queue
+from tests.properties.held_grants import ledger_sums
 
+PYPROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
 LICENSE = "example.com/license"
 
 
@@ -129,3 +133,18 @@ def test_the_consistency_check_compares_what_it_counts() -> None:
         "held 1 times",
         "held 2 times",
     )
+
+
+def test_explanations_may_import_no_package_of_a_ledger() -> None:
+    contracts = PYPROJECT["tool"]["importlinter"]["contracts"]
+    (contract,) = (each for each in contracts if each["id"] == "remedies-by-refusals")
+    packages = {type(ledger).__module__.rpartition(".")[0] for ledger in Intake().cluster.ledgers}
+    missing = sorted(packages - set(contract["forbidden_modules"]))
+    assert not missing, f"add {missing} to forbidden_modules of the contract remedies-by-refusals"
+
+
+def test_the_sums_of_the_property_tests_lack_no_ledger() -> None:
+    assert len(ledger_sums(Intake().cluster)) == len(Intake().cluster.ledgers)
+    made, _ = intake()
+    with pytest.raises(AssertionError, match="Licenses: add a function to SUMS"):
+        ledger_sums(made.cluster)

@@ -3,37 +3,74 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from stromboli.model.cards.card_ledger import CardLedger
 from stromboli.model.cluster import Cluster
-from stromboli.model.cpus.cpu_ledger import CpuGrant
+from stromboli.model.cpus.cpu_ledger import CpuGrant, CpuLedger
 from stromboli.model.cpus.cpu_topology import parse_cpu_set
 from stromboli.model.devices.claim_use import ClaimGrant
+from stromboli.model.devices.device_ledger import DeviceLedger
 from stromboli.model.devices.devices_in_use import DevicesInUse
+from stromboli.model.ledgers import Ledger
 from stromboli.model.volumes.volume_grant import VolumeGrant
+from stromboli.model.volumes.volume_ledger import VolumeLedger
 
 
 def ledger_sums(cluster: Cluster) -> dict[str, Any]:
-    """All that ledgers count."""
-    volumes, devices = cluster.volumes, cluster.devices
+    """All that ledgers count, by ledger."""
+    return {type(ledger).__name__: _sums(ledger, cluster) for ledger in cluster.ledgers}
+
+
+def _sums(ledger: Ledger, cluster: Cluster) -> Any:
+    kind = type(ledger)
+    assert kind in SUMS, (
+        f"{kind.__name__}: add a function to SUMS in {__name__} that reads what this ledger counts"
+    )
+    return SUMS[kind](ledger, cluster)
+
+
+def _card_sums(cards: CardLedger, cluster: Cluster) -> Any:
     return {
-        "cards": {
-            node: {model: (_columns(cards.now), _columns(cards.later)) for model, cards in models.items()}
-            for node, models in cluster.cards.nodes.items()
-        },
-        "cpus": {node: cluster.cpus.free(node) for node in cluster.cpus.nodes},
+        node: {
+            model: (_columns(of_model.now), _columns(of_model.later)) for model, of_model in models.items()
+        }
+        for node, models in cards.nodes.items()
+    }
+
+
+def _cpu_sums(cpus: CpuLedger, cluster: Cluster) -> Any:
+    return {node: cpus.free(node) for node in cpus.nodes}
+
+
+def _volume_sums(volumes: VolumeLedger, cluster: Cluster) -> Any:
+    return {
         "taken volumes": sorted(volumes.free.taken),
         "free volumes": {name: volumes.free.free(name) is not None for name in cluster.objects.volumes},
         "promises": dict(volumes._promises),
         "promised storage": {
             name: dict(claims) for name, claims in volumes.capacity._promised.items() if claims
         },
+    }
+
+
+def _device_sums(devices: DeviceLedger, cluster: Cluster) -> Any:
+    return {
         "devices": _devices(devices.in_use),
         "staying devices": _devices(devices.staying),
         "leaving claims": devices.leaving,
         "queues": {queue.name: dict(usage.amounts) for queue, usage in devices.held.items() if usage.amounts},
     }
+
+
+SUMS: dict[type[Ledger], Callable[[Any, Cluster], Any]] = {
+    CardLedger: _card_sums,
+    CpuLedger: _cpu_sums,
+    VolumeLedger: _volume_sums,
+    DeviceLedger: _device_sums,
+}
+"""What each kind of ledger counts, in plain values."""
 
 
 def _columns(columns: Any) -> dict[str, Any]:

@@ -100,7 +100,13 @@ def is_noticed(note: Note, change: Change) -> bool:
 
 
 def test_every_note_is_known() -> None:
-    assert {*WITNESSES, *UNSEEN} == notes().keys()
+    known = {*WITNESSES, *UNSEEN}
+    new, gone = sorted(notes().keys() - known), sorted(known - notes().keys())
+    assert not new, (
+        f"{new}: name in WITNESSES a change of an object that only this note reports, "
+        "or in UNSEEN why no object of these worlds needs it"
+    )
+    assert not gone, f"{gone}: remove these from WITNESSES or UNSEEN, as the model no longer makes them"
     assert not WITNESSES.keys() & UNSEEN.keys()
 
 
