@@ -89,6 +89,13 @@ class Catalog:
         return _simplest_first(action for action in self.actions.values() if action.reclaims)
 
     @property
+    def freeing_domains(self) -> list[Action]:
+        """The actions that free a domain for a gang whichever queues are over their share; those that preempt first."""
+        by_gang = (action for action in self.actions.values() if action.evicts_by == UNIFIED_EVICTABLE)
+        whatever_shares = (action for action in by_gang if action.preempts or not action.reclaims)
+        return sorted(whatever_shares, key=lambda action: (not action.preempts, action.name))
+
+    @property
     def switches(self) -> dict[str, bool]:
         """Every switch that a plugin entry may have, with its default; own extension points bring their own."""
         points = [point for plugin in self.plugins.values() for point in own_points(plugin).values()]

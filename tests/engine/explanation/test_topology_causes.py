@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from stromboli.engine.catalog import action
 from stromboli.engine.decisions import Event, PodCondition
 from stromboli.engine.explanation.closest_domain import DomainHolder
 from stromboli.engine.explanation.diagnosis import Diagnosis
+from stromboli.engine.session import Session
 from stromboli.testing import World
 from tests.manifests import (
     Manifest,
@@ -147,6 +149,19 @@ def test_a_soft_gang_waits_for_nodes() -> None:
         "add nodes or request less"
     )
     assert explanation.message == "all nodes together have capacity for 9 of 10 pods and lack cpu 2"
+
+
+@action("compact", evicts_by="unified_evictable", preempts=True)
+def compact(session: Session) -> None:
+    """Stands in for an action of a third party that frees a domain for a gang."""
+
+
+def test_the_remedy_names_every_action_that_frees_a_domain() -> None:
+    made = world(*gang("g", 2, cpu=4))
+    explanation = made.run(policy=POLICY, action_functions=[compact]).pending["default/g"]
+    assert "or add compact or gangpreempt or consolidate to the policy actions" in explanation.hint
+    result = made.run(policy=POLICY.replace("backfill", "backfill, compact"), action_functions=[compact])
+    assert "or add gangpreempt or consolidate to" in result.pending["default/g"].hint
 
 
 def test_the_remedy_of_a_gang_that_fits_nowhere_is_not_a_higher_tier() -> None:

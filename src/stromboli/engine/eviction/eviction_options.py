@@ -159,7 +159,7 @@ class EvictionOptions:
             return True
         with session.statement() as trial:
             for victim in victims:
-                trial.evict(victim, EvictionReason("reclaim", task.job.key))
+                trial.evict(victim, EvictionReason(session.action, task.job.key))
             if trial.pipeline(task, node, evicted=True) is not None:
                 return True
             return respects_shares(session, trial.evicted(), [task], self, task.job)

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from stromboli.model.topology.domain import Domain
 
 
-GANG_ACTIONS = ("gangpreempt", "consolidate")
-"""Actions that free capacity for a gang within a domain."""
 LESS = "request less"
 _NO_HYPER_NODE, _NO_DOMAIN_CODE = "No HyperNode with room", "NoDomain"
 _USE_NODES = "uncordon nodes, remove their taints or allow its pods to use them"
@@ -213,7 +211,8 @@ class TopologyGate:
 
     def _with_actions(self, known: str) -> str:
         """A remedy, with the actions for gangs that the policy lacks."""
-        missing = [action for action in GANG_ACTIONS if action not in self._session.policy.actions]
+        freeing = [action.name for action in self._session.catalog.freeing_domains]
+        missing = [action for action in freeing if action not in self._session.policy.actions]
         return f"{known}, or add {' or '.join(missing)} to the policy actions" if missing else known
 
     # -- the current numbers
