@@ -11,8 +11,7 @@ import pytest
 
 from stromboli.api.types.scheduling import Queue
 from stromboli.controllers import reconciler
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.options import Options
 from stromboli.controllers.queue.controller import QueueController
 from stromboli.controllers.recorder import Recorder

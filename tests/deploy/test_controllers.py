@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import ApiWriter
-from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Context
 from stromboli.controllers.options import Options, parse
 from stromboli.controllers.recorder import Recorder
 from stromboli.controllers.sharding.sharding_config import config_of_yaml

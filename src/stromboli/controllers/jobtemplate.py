@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from stromboli.api.types.jobflow import JobTemplate
 from stromboli.api.types.volcano_job import Job
 from stromboli.controllers import selection
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.jobflow.flow_jobs import CREATED_BY_TEMPLATE
 
 MAX_JOBS = 1_000

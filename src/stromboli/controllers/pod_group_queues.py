@@ -9,7 +9,7 @@ from __future__ import annotations
 from stromboli.api import names
 from stromboli.api.types.scheduling import Namespace, Queue
 from stromboli.controllers.api_writer import decode_response
-from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Context
 from stromboli.controllers.reconciler import SyncError
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.request import ApiError

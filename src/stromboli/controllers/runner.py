@@ -17,8 +17,7 @@ from stromboli.api import names
 from stromboli.api.types.meta import Object
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import ApiWriter
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.controller_metrics import Metrics
 from stromboli.controllers.options import Options
 from stromboli.controllers.recorder import Recorder

@@ -14,8 +14,7 @@ from stromboli.api.types.meta import Time
 from stromboli.api.types.volcano_job import Job
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response, is_final, is_namespace_terminating
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.cronjob.reconcile import reconcile, started
 from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
 from stromboli.controllers.owner_references import controller_keys, controller_uid, owned_by, owner_key

@@ -18,8 +18,7 @@ from stromboli.api import names
 from stromboli.api.errors import printable
 from stromboli.api.types.config_map import ConfigMap
 from stromboli.controllers import selection
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.hypernode import label_discovery, ufm_discovery
 from stromboli.controllers.hypernode.discovered_hyper_nodes import DiscoveredHyperNode, DiscoveryFailed
 from stromboli.controllers.hypernode.discovery_config import (

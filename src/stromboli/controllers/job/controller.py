@@ -14,8 +14,7 @@ from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.types.volcano_job import Command, Job
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import FINAL_PAUSE, is_final
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.job.executor import (
     Executor,
     GroupNotCreated,

@@ -20,7 +20,7 @@ from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Job, JobStatus, Manifest
 from stromboli.controllers.api_writer import decode_response, is_final, is_namespace_terminating
-from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Context
 from stromboli.controllers.job.expectations import Expectations
 from stromboli.controllers.job.job_pods import estimated_size
 from stromboli.controllers.job.observed_state import (

@@ -10,7 +10,7 @@ from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Command, Job
-from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Context
 from stromboli.controllers.job.job_pods import group_name, with_default_names
 from stromboli.controllers.job.job_record import JobRecord, is_pod_of
 from stromboli.controllers.job.job_volumes import generated_claim_name

@@ -13,8 +13,7 @@ from stromboli.api.types.jobflow import JobFlow, JobFlowStatus, JobTemplate
 from stromboli.api.types.volcano_job import Job, Manifest
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import is_final
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
 from stromboli.controllers.jobflow.probes import passes
 from stromboli.controllers.jobflow.reconcile import (

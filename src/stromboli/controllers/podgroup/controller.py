@@ -14,8 +14,7 @@ from stromboli.api.types.meta import Int64, Object, OwnerReference, Record
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response, is_denied
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
 from stromboli.controllers.pod_group_queues import QueueNotOpen, admitted_queue

@@ -11,8 +11,7 @@ from stromboli.api.name_cycles import cycle_above, format_cycle
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command
 from stromboli.controllers import selection
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.controller_metrics import GROUP_PHASES
 from stromboli.controllers.queue.queue_states import CLOSED_STATES, next_state, state_of
 from stromboli.controllers.reconciler import SyncError

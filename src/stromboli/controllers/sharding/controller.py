@@ -14,8 +14,7 @@ from stromboli.api.types.config_map import ConfigMap
 from stromboli.api.types.node_shard import NodeShard
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.sharding.node_assignment import Assignment, assign, is_worth_writing
 from stromboli.controllers.sharding.node_utilization import NodeUtilization, Utilization
 from stromboli.controllers.sharding.shard_policies import NodeState

@@ -17,8 +17,7 @@ import msgspec
 from stromboli.api.errors import BadObject
 from stromboli.api.patches import merge_patch_between
 from stromboli.api.types.meta import Object, Record
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.reconciler import SyncError
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.controllers.workloads.workload import Workload

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from stromboli.controllers.api_writer import decode_response, is_final, is_namespace_terminating
-from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Context
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
 from stromboli.controllers.reconciler import SyncError
 from stromboli.controllers.workloads.batch_cronjob.batch_cronjob_kind import BatchCronJob

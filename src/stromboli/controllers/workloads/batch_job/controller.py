@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Context
 from stromboli.controllers.workloads.batch_job.batch_job_kind import NON_INDEXED, BatchJob, BatchJobStatus
 from stromboli.controllers.workloads.batch_job.job_pod_control import JobPods
 from stromboli.controllers.workloads.batch_job.pod_backoff import PodBackoff

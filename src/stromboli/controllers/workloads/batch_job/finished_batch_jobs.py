@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stromboli.controllers.api_writer import FOREGROUND
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 
 from stromboli.api.patches import STRATEGIC
 from stromboli.api.types.controlled_pod import Pod
-from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Context, Controller
 from stromboli.controllers.owner_references import controller_of, owned_by, owner_key
 from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob
 from stromboli.controllers.workloads.batch_job.job_pod_control import WITHOUT_FINALIZER

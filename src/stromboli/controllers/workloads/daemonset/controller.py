@@ -8,7 +8,7 @@ from functools import partial
 from stromboli.api.errors import BadObject
 from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.node import Taint
-from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Context
 from stromboli.controllers.reconciler import SyncError
 from stromboli.controllers.workloads.controller_revisions import ControllerRevision, oldest
 from stromboli.controllers.workloads.daemonset.daemon_set import DaemonSet, Node

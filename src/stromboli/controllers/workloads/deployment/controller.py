@@ -11,7 +11,7 @@ from stromboli.api.pods import is_finished
 from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.meta import LabelSelector
 from stromboli.controllers.api_writer import is_namespace_terminating
-from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Context
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
 from stromboli.controllers.reconciler import SyncError
 from stromboli.controllers.workloads.dependents import Dependents

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from stromboli.api.pods import is_active, is_terminating, next_available
 from stromboli.api.types.controlled_pod import Pod
-from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Context
 from stromboli.controllers.owner_references import owned_by
 from stromboli.controllers.workloads.pod_control import OwnedPods
 from stromboli.controllers.workloads.replicaset import reconcile

@@ -8,7 +8,7 @@ from functools import partial
 from stromboli.api.types.controlled_pod import Pod
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.controllers.api_writer import is_namespace_terminating
-from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Context
 from stromboli.controllers.reconciler import SyncError
 from stromboli.controllers.workloads.controller_revisions import ControllerRevision, oldest
 from stromboli.controllers.workloads.pod_control import OwnedPods, slow_start
