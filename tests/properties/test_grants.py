@@ -108,11 +108,13 @@ class Story:
             self.world.come_true(self.world.cycle().decisions)
         self.check()
         sums = ledger_sums(self.world.intake.cluster)
-        assert not sums["devices"]
-        assert not sums["promises"]
-        assert not any(any(now["sharers"]) for models in sums["cards"].values() for now, _ in models.values())
+        assert not sums["DeviceLedger"]["devices"]
+        assert not sums["VolumeLedger"]["promises"]
+        assert not any(
+            any(now["sharers"]) for models in sums["CardLedger"].values() for now, _ in models.values()
+        )
         free = self.world.intake.cluster.cpus.nodes
-        assert sums["cpus"] == {node: cpus.allocatable for node, cpus in free.items()}
+        assert sums["CpuLedger"] == {node: cpus.allocatable for node, cpus in free.items()}
 
 
 @given(st.integers(0, 2**32))
