@@ -154,7 +154,7 @@ def test_a_deployment_is_created_exposed_scaled_rolled_out_and_taken_back(cluste
     ):
         assert kind in everything
     refused = cluster.kubectl("create", "-f", "-", stdin=AUTOSCALER, ok=False)
-    assert "set it with `kubectl scale`" in refused
+    assert "set the number of pods with `kubectl scale`" in refused
     cluster.kubectl("delete", "deployment", "web", "--cascade=orphan")
     assert cluster.kubectl("get", "rs", "-l", "app=web", "-o", "name").count("replicaset") >= 2
     cluster.kubectl("delete", "rs", "-l", "app=web", "--cascade=foreground", "--timeout=50s")
