@@ -144,6 +144,7 @@ def test_an_attribute_without_a_known_value_is_an_error() -> None:
         ("device.driver == 'a'", set()),
         ("device.attributes[device.driver].a", None),
         (f"{OWN}.size() > 1", None),
+        ('device.?attributes["a"].?x.orValue("") == "y"', None),
         ("device.attributes.size() > 1", None),
     ],
 )

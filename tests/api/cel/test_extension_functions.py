@@ -153,3 +153,45 @@ def test_quantities_compare_by_their_values(left: str, right: str) -> None:
     one, two = exact(left), exact(right)
     compared = ENVIRONMENT.compile("quantity(self.l).compareTo(quantity(self.r)) == self.c")
     assert compared.evaluate({"self": {"l": left, "r": right, "c": (one > two) - (one < two)}}) is True
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("lists.range(100).exists(i, 'x'.find(self) == 'y')", r"\pL" * 1300),
+        ("lists.range(100000).exists(i, self.lastIndexOf('ab' + self) == 1)", "a" * 20_000),
+        ("lists.range(100000).exists(i, self + 'a' < self)", "a" * 300_000),
+        (
+            "lists.range(100000).exists(i, semver(self).isLessThan(semver(self)))",
+            "1.0.0-" + ".".join("a" * 20_000),
+        ),
+        ("lists.range(100000).exists(i, {'a': 1}[self] == 1)", "a" * 1_000_000),
+    ],
+)
+def test_calls_are_charged_by_the_sizes_of_their_arguments(text: str, value: str) -> None:
+    started = time.process_time()
+    with pytest.raises(CostExceeded):
+        evaluate(text, value)
+    assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "timestamp('2020-01-01T00:00:00.5') == self",
+        "timestamp('2020-W01-1T00:00:00Z') == self",
+        "timestamp('2020-01-01T00:00:00+00') == self",
+        "int('\u0661') == 1",
+        "uint('+1') == 1u",
+        "[1][double('nan')] == 1",
+    ],
+)
+def test_what_cannot_be_read_has_no_value(text: str) -> None:
+    with pytest.raises(EvaluationError):
+        evaluate(text)
+    assert evaluate(f"({text}) || true") is True
+
+
+def test_keys_of_maps_are_compared_by_type() -> None:
+    assert evaluate("{true: 'a'} == {1: 'a'}") is False
+    assert evaluate("{1: 'a'} == {1u: 'a'}") is True

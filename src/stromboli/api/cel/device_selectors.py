@@ -131,7 +131,7 @@ def _reads(tree: Node, bound: Mapping[str, tuple[str, str]] | None = None) -> fr
     read = _read(tree, bound)
     if read is not None:
         return frozenset({read})
-    if _is_map(tree, frozenset(bound)):
+    if _is_map(tree, frozenset(bound)) or (tree.name == "_?._" and tree.children[0].name == DEVICE):
         return None
     children, names = tree.children, bound
     if tree.kind == BIND and (domain := _domain(children[0], bound)) is not None:

@@ -438,10 +438,10 @@ def _found(value: Any, key: Any, budget: CostBudget) -> Any:
     if isinstance(value, dict):
         found = find_key(key, value, budget.spend)
         if found is None:
-            raise _Absent(f"{NO_SUCH_KEY}{key}"[:200])
+            raise _Absent(f"{NO_SUCH_KEY}{str(key)[:200]}")
         return found[0]
     if isinstance(value, list):
-        if isinstance(key, bool) or not isinstance(key, int | float) or key != int(key):
+        if isinstance(key, bool) or not isinstance(key, int | float) or key % 1:
             raise EvaluationError(NO_OVERLOAD)
         if not 0 <= key < len(value):
             raise _Absent(f"index out of bounds: {key}")
@@ -590,7 +590,7 @@ def _index(codes: list[Code], node: Node) -> Code:
             try:
                 return value[place]
             except KeyError:
-                raise EvaluationError(f"{NO_SUCH_KEY}{place}"[:200]) from None
+                raise EvaluationError(f"{NO_SUCH_KEY}{place[:200]}") from None
         return _found(value, place, budget)
 
     return Code(OPTIONAL if values.type == OPTIONAL else DYN, run, _steps(codes))

@@ -143,12 +143,18 @@ def _to_uint(value: float) -> Unsigned:
 
 
 def _parsed(text: str, parse: Callable[[str], Any]) -> Any:
-    if len(text) > _MAX_TEXT or text != text.strip() or "_" in text:
+    if len(text) > _MAX_TEXT or text != text.strip() or "_" in text or not text.isascii():
         raise EvaluationError(f"cannot parse {text[:50]!r}")
     try:
         return parse(text)
     except ValueError:
         raise EvaluationError(f"cannot parse {text[:50]!r}") from None
+
+
+def _digits(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError
+    return int(text)
 
 
 def _bool(text: str) -> bool:
@@ -165,9 +171,12 @@ def _duration(text: str) -> Duration:
     return Duration(round(seconds * _NANO))
 
 
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
 def timestamp(text: str) -> Timestamp:
     """A time as RFC 3339 writes it."""
-    if len(text) > 64 or len(text) < 20 or text[10] not in "Tt":
+    if len(text) > 64 or not _TIMESTAMP.fullmatch(text):
         raise EvaluationError(f"invalid timestamp {text[:50]!r}")
     head, dot, tail = text.upper().partition(".")
     digits = tail[: len(tail) - len(tail.lstrip("0123456789"))]
@@ -267,6 +276,35 @@ def _searched(text: str, part: str, *_: Any) -> int:
     return 2 * len(text) + len(part)
 
 
+def _searched_backwards(text: str, part: str, *_: Any) -> int:
+    """Going backwards, Python compares the whole part at each place."""
+    return 2 * len(text) + len(part) * max(len(text) - len(part) + 1, 1)
+
+
+def _compared(left: Any, right: Any) -> int:
+    return min(_length(left), _length(right))
+
+
+def _length(value: Any) -> int:
+    """Steps to compare a value with one that begins with the same."""
+    if isinstance(value, str | bytes):
+        return len(value) // 2
+    return 50 * len(value.prerelease) if isinstance(value, Version) else 0
+
+
+def _find(spend: Spend, text: str, pattern: str) -> str:
+    try:
+        steps = steps_to_match(len(text.encode()), pattern)
+    except ValueError:  # found out by compiling it, as far as that goes
+        spend(_STEPS_TO_REFUSE + 25_000 * len(pattern))
+        raise
+    spend(steps)
+    return first_match(text, pattern)
+
+
+_STEPS_TO_REFUSE = 2_000_000
+
+
 def _steps_to_replace(text: str, old: str, new: str, limit: int = -1) -> int:
     return _PER_CHARACTER * (len(text) + text.count(old) * len(new))
 
@@ -309,8 +347,12 @@ def sorted_by(values: list[Any], keys: list[Any], spend: Spend) -> list[Any]:
 
 
 def _steps_to_sort(values: list[Any]) -> int:
-    longest = max((len(value) for value in values if isinstance(value, str | bytes)), default=0)
-    return (500 + longest) * len(values) * max(len(values).bit_length(), 1)
+    longest = max(map(_length, values), default=0)
+    return (500 + 2 * longest) * len(values) * max(len(values).bit_length(), 1)
+
+
+def _steps_to_compare(values: list[Any]) -> int:
+    return (_PER_ELEMENT + max(map(_length, values), default=0)) * len(values)
 
 
 def _is_sorted(values: list[Any]) -> bool:
@@ -519,10 +561,10 @@ _PLAIN: tuple[tuple[Any, ...], ...] = (
     ("_-_(time time) span", lambda left, right: Duration(left.nanos - right.nanos)),
     ("_-_(time span) time", lambda left, right: Timestamp(left.nanos - right.nanos)),
     ("!_(bool) bool", operator.not_),
-    ("_<_(dyn dyn) bool", less),
-    ("_>_(dyn dyn) bool", lambda left, right: less(right, left)),
-    ("_<=_(dyn dyn) bool", at_most),
-    ("_>=_(dyn dyn) bool", lambda left, right: at_most(right, left)),
+    ("_<_(dyn dyn) bool", less, _compared),
+    ("_>_(dyn dyn) bool", lambda left, right: less(right, left), _compared),
+    ("_<=_(dyn dyn) bool", at_most, _compared),
+    ("_>=_(dyn dyn) bool", lambda left, right: at_most(right, left), _compared),
     # conversions
     ("dyn(dyn) dyn", lambda value: value),
     ("type(dyn) type", lambda value: Type(kind(value))),
@@ -535,7 +577,7 @@ _PLAIN: tuple[tuple[Any, ...], ...] = (
     ("uint(int) uint", _uint),
     ("uint(uint) uint", lambda value: value),
     ("uint(double) uint", _to_uint),
-    ("uint(string) uint", lambda text: _uint(_parsed(text, int))),
+    ("uint(string) uint", lambda text: _uint(_parsed(text, _digits))),
     ("double(int) double", float),
     ("double(uint) double", float),
     ("double(double) double", float),
@@ -570,16 +612,16 @@ _PLAIN: tuple[tuple[Any, ...], ...] = (
     (".getMilliseconds(span) int", lambda span: _quotient(span.nanos, 1_000_000)),
     # texts
     (".contains(string string) bool", operator.contains, _searched),
-    (".startsWith(string string) bool", str.startswith),
-    (".endsWith(string string) bool", str.endswith),
+    (".startsWith(string string) bool", str.startswith, _compared),
+    (".endsWith(string string) bool", str.endswith, _compared),
     (".indexOf(string string) int", str.find, _searched),
     (
         ".indexOf(string string int) int",
         lambda text, part, start: text.find(part, _place(text, start)),
         _searched,
     ),
-    (".lastIndexOf(string string) int", str.rfind, _searched),
-    (".lastIndexOf(string string int) int", _last_index, _searched),
+    (".lastIndexOf(string string) int", str.rfind, _searched_backwards),
+    (".lastIndexOf(string string int) int", _last_index, _searched_backwards),
     (".charAt(string int) string", lambda text, index: text[_place(text, index) :][:1], _made_of),
     (".substring(string int) string", lambda text, start: text[_place(text, start) :], _made_of),
     (".substring(string int int) string", _substring, _made_of),
@@ -593,17 +635,12 @@ _PLAIN: tuple[tuple[Any, ...], ...] = (
     (".split(string string int) list", _split, _steps_to_split),
     (".join(list) string", _join, _steps_to_join),
     (".join(list string) string", _join, _steps_to_join),
-    (
-        ".find(string string) string",
-        first_match,
-        lambda text, pattern: steps_to_match(len(text.encode()), pattern),
-    ),
     # lists
     (".sort(list) list", _sorted, _steps_to_sort),
-    (".isSorted(list) bool", _is_sorted, _per_element),
+    (".isSorted(list) bool", _is_sorted, _steps_to_compare),
     (".sum(list) dyn", _sum, _per_element),
-    (".min(list) dyn", lambda values: _extreme(values, -1, "min"), _per_element),
-    (".max(list) dyn", lambda values: _extreme(values, 1, "max"), _per_element),
+    (".min(list) dyn", lambda values: _extreme(values, -1, "min"), _steps_to_compare),
+    (".max(list) dyn", lambda values: _extreme(values, 1, "max"), _steps_to_compare),
     (".slice(list int int) list", _slice, _per_element),
     (".reverse(list) list", lambda values: values[::-1], _per_element),
     (".first(list) optional", lambda values: Optional(True, values[0]) if values else ABSENT),
@@ -642,9 +679,9 @@ _PLAIN: tuple[tuple[Any, ...], ...] = (
         row
         for type in ("quantity", "semver")
         for row in (
-            (f".isGreaterThan({type} {type}) bool", operator.gt),
-            (f".isLessThan({type} {type}) bool", operator.lt),
-            (f".compareTo({type} {type}) int", compare),
+            (f".isGreaterThan({type} {type}) bool", operator.gt, _compared),
+            (f".isLessThan({type} {type}) bool", operator.lt, _compared),
+            (f".compareTo({type} {type}) int", compare, _compared),
         )
     ),
     # addresses
@@ -673,6 +710,7 @@ _COUNTING: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("_!=_(dyn dyn) bool", lambda spend, left, right: not equal(left, right, spend)),
     ("@in(dyn list) bool", lambda spend, item, values: contains(item, values, spend)),
     ("@in(dyn map) bool", lambda spend, item, values: contains(item, values, spend)),
+    (".find(string string) string", _find),
     (".format(string list) string", formatted),
     (".distinct(list) list", _distinct),
     (".flatten(list) list", _flatten),

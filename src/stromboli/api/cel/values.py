@@ -225,17 +225,20 @@ def equal(left: Any, right: Any, spend: Spend) -> bool:
     if one == LIST:
         if len(left) != len(right):
             return False
-        spend(50 * len(left))
+        spend(500 + 50 * len(left))
         return all(equal(a, b, spend) for a, b in zip(left, right, strict=True))
     if one == MAP:
         if len(left) != len(right):
             return False
-        spend(200 * len(left))
-        return all(key in right and equal(value, right[key], spend) for key, value in left.items())
+        spend(500 + 200 * len(left))
+        found = ((value, find_key(key, right, spend)) for key, value in left.items())
+        return all(other is not None and equal(value, other[0], spend) for value, other in found)
     if one == OPTIONAL:
         return left.is_present == right.is_present and equal(left.value, right.value, spend)
     if one in (STRING, BYTES):
         spend(len(left) // 4)
+    elif one == SEMVER:
+        spend(50 * len(left.prerelease))
     return bool(left == right)
 
 
