@@ -46,6 +46,8 @@ class Reconciler(ABC, Generic[Key]):
     """Seconds after which a sync is slow: another worker starts in the place of the one that is busy with it."""
     max_pause: ClassVar[float] = MAX_PAUSE
     """Seconds that a key waits at most after a failure, unless it is given up."""
+    final_pause: ClassVar[float] = FINAL_PAUSE
+    """Seconds that a key waits after a write was rejected for what it says, unless its object changes."""
     rest_factor: ClassVar[float] = 19.0
     """A key rests for so many times of what its sync computed: at most a twentieth of the time goes into it."""
     max_retries: int = -1
@@ -156,6 +158,10 @@ class Reconciler(ABC, Generic[Key]):
             log.info("%s %s: %s", self.name, key, error)
         except (ApiError, NoResponse, TimeoutError, SyncError) as error:
             self._failed(key, error)
+        except asyncio.CancelledError:
+            if worker.cancelling():
+                raise
+            self._failed(key, SyncError("what it waited for was cancelled"))
         except Exception as error:
             self._failed(key, error, unexpected=True)
         else:
@@ -173,7 +179,7 @@ class Reconciler(ABC, Generic[Key]):
         if self._metrics is not None:
             self._metrics.on_failed_sync(self.name)
         if is_final(error) or 0 <= self.max_retries <= self.queue.num_requeues(key):
-            pause = FINAL_PAUSE if is_final(error) else GIVE_UP_PAUSE
+            pause = self.final_pause if is_final(error) else GIVE_UP_PAUSE
             self.queue.forget(key)
             self.queue.add_after(key, pause)
             self._logged.pop(key, None)

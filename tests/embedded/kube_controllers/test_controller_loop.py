@@ -307,3 +307,34 @@ def test_a_native_group_that_is_deleted_stays_until_its_pods_have_ended(tmp_path
             await eventually(lambda: is_(names(api, GROUPS), []))
 
     asyncio.run(scenario())
+
+
+def test_a_controller_that_cannot_read_a_change_keeps_it_from_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: PodGarbageCollector, change: object) -> list[Any]:
+        raise RuntimeError("unreadable")
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            owner = await api.post(MAPS, config_map("owner"))
+            await api.post(PODS, owned("a", owner))
+            await api.delete(f"{MAPS}/owner")
+            await eventually(lambda: is_(names(api, PODS), []))
+
+    monkeypatch.setattr(PodGarbageCollector, "keys_for", broken)
+    asyncio.run(scenario())
+
+
+def test_the_server_changes_no_other_object_of_the_name(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            objects = api.server.objects
+            await api.post(MAPS, config_map("a"))
+            earlier = objects.store.get("configmaps", "default", "a")
+            await api.delete(f"{MAPS}/a")
+            await api.post(MAPS, config_map("a"))
+            assert objects.system_update(earlier, lambda stored: stored.update(data={"x": "y"})) is None
+            assert (await api.get(f"{MAPS}/a")).get("data") in (None, {})
+
+    asyncio.run(scenario())

@@ -77,7 +77,7 @@ class StoreController(Reconciler[Key]):
     """The source of events and the manager of fields."""
     workers = 4
     patience = 0.05
-    max_pause = 60.0
+    max_pause = final_pause = 60.0
 
     def __init__(self, context: ServerContext) -> None:
         super().__init__()

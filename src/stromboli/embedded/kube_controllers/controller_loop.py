@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -13,6 +14,8 @@ from stromboli.embedded.store.records import Change
 
 START_TIMEOUT = 5.0
 """Seconds after which requests are served though objects are still to be reconciled: they may wait for webhooks."""
+
+log = logging.getLogger(__name__)
 
 
 class ControllerLoop:
@@ -29,8 +32,11 @@ class ControllerLoop:
             if change.key.resource == "events":  # no controller depends on them
                 continue
             for controller in self._controllers:
-                for key in controller.keys_for(change):
-                    controller.queue.add(key)
+                try:
+                    for key in controller.keys_for(change):
+                        controller.queue.add(key)
+                except Exception:  # the other controllers get the change all the same
+                    log.exception("%s: %s", controller.name, change.key)
 
     async def start(self) -> None:
         """Reconcile what the last run may have left half done, for a limited time before requests are served."""

@@ -51,7 +51,7 @@ class PodGarbageCollector(StoreController):
         record = self._objects.store.get(*key)
         if key.resource == "nodes" and record is None:
             for pod in await self._pods_of_node(key.name):
-                await self._collect(pod)
+                self.queue.add(pod.key)
         elif key.resource == "pods":
             if record is None or self._node_exists(record):
                 self._quarantine.pop(key, None)

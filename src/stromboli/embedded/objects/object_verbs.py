@@ -248,7 +248,7 @@ class Objects:
     def system_update(self, record: Record, change: Callable[[Content], None]) -> Record | None:
         """Change an object without admission; it is removed if its last finalizer went."""
         current = self.store.get(*record.key)
-        if current is None:
+        if current is None or current.meta.uid != record.meta.uid:  # gone, or another of its name
             return None
         content, old = current.object(), current.object()
         change(content)
