@@ -539,28 +539,33 @@ def _logical(codes: list[Code], node: Node) -> Code:
         if code.type not in (DYN, BOOL):
             types = ", ".join(code.type for code in codes)
             raise CelError(f"found no matching overload for '{node.name}' applied to '({types})'")
-    left, right = (code.run for code in codes)
+    runs = [code.run for code in codes]
     decisive = node.name == "_||_"
 
-    def run(scope: Scope, budget: CostBudget) -> Any:
-        failure: EvaluationError | None = None
-        for operand in (left, right):
-            try:
-                value = operand(scope, budget)
-            except CostExceeded:
-                raise
-            except EvaluationError as error:
-                failure = failure or error
-                continue
-            if value is decisive:
-                return decisive
-            if not isinstance(value, bool):
-                failure = failure or EvaluationError(NO_OVERLOAD)
-        if failure is not None:
-            raise failure
-        return not decisive
+    def run(scope: Scope, budget: CostBudget) -> bool:
+        return _decide(decisive, ((operand, scope) for operand in runs), budget)
 
     return Code(BOOL, run, _steps(codes))
+
+
+def _decide(decisive: bool, operands: Iterable[tuple[Run, Scope]], budget: CostBudget) -> bool:
+    """Whether one of these is decisive, although others have no value; otherwise all must have one."""
+    failure: EvaluationError | None = None
+    for operand, scope in operands:
+        try:
+            value = operand(scope, budget)
+        except CostExceeded:
+            raise
+        except EvaluationError as error:
+            failure = failure or error
+            continue
+        if value is decisive:
+            return decisive
+        if not isinstance(value, bool):
+            failure = failure or EvaluationError(NO_OVERLOAD)
+    if failure is not None:
+        raise failure
+    return not decisive
 
 
 def _conditional(codes: list[Code], node: Node) -> Code:
@@ -651,23 +656,8 @@ def _quantifier(decisive: bool) -> Callable[..., Run]:
     def make(target: Run, variables: tuple[str, ...], steps: int, body: Run) -> Run:
         rounds = _rounds(target, variables, steps)
 
-        def run(scope: Scope, budget: CostBudget) -> Any:
-            failure: EvaluationError | None = None
-            for _, inner in rounds(scope, budget):
-                try:
-                    value = body(inner, budget)
-                except CostExceeded:
-                    raise
-                except EvaluationError as error:
-                    failure = failure or error
-                    continue
-                if value is decisive:
-                    return decisive
-                if not isinstance(value, bool):
-                    failure = failure or EvaluationError(NO_OVERLOAD)
-            if failure is not None:
-                raise failure
-            return not decisive
+        def run(scope: Scope, budget: CostBudget) -> bool:
+            return _decide(decisive, ((body, inner) for _, inner in rounds(scope, budget)), budget)
 
         return run
 
