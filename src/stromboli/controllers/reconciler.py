@@ -72,7 +72,7 @@ class Reconciler(ABC, Generic[Key]):
         """
 
     def gave_up(self, key: Key, error: Exception) -> None:
-        """The key failed `max_retries` times in a row, or the API server rejected a write for good: tell the user."""
+        """The key failed `max_retries` times in a row, or the API server rejected a write for good: report it."""
 
     # -- rests
 

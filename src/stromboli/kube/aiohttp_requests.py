@@ -132,7 +132,7 @@ def _plain_errors() -> Iterator[None]:
 # the number of the port.
 PROTOCOL = "v4.channel.k8s.io"
 DATA, ERROR = 0, 1
-LARGEST_ERROR = 2000
+MAX_ERROR = 2000
 """Bytes of what a kubelet says about a port that cannot be reached."""
 
 
@@ -208,7 +208,7 @@ async def _read(socket: aiohttp.ClientWebSocketResponse, port: int, reader: Resp
             begun.add(channel)
             data = data[2:]
         if channel == ERROR and data:
-            text = data[:LARGEST_ERROR].decode(errors="replace")
+            text = data[:MAX_ERROR].decode(errors="replace")
             raise NoResponse(f"port {port} cannot be reached: {text}")
         if channel == DATA and data and (response := reader.feed(data)) is not None:
             return response

@@ -176,7 +176,7 @@ def log_decisions(outcome: Outcome) -> None:
                 fields = about(pod=decision.key, node=decision.node, action=action, beneficiary=beneficiary)
                 log.info("evict", extra=fields)
             case GateRemoval():
-                log.info("let out of the gate", extra=about(pod=_key(decision)))
+                log.info("scheduling gate removed", extra=about(pod=_key(decision)))
             case PodGroupStatus():
                 log.info("phase", extra=about(job=_key(decision), phase=decision.phase))
             case NativeGroupCondition():

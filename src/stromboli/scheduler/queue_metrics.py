@@ -89,7 +89,7 @@ class QueueMetrics:
         self._weight = gauge("queue_weight", "A queue's weight", QUEUE)
         self._overused = gauge("queue_overused", "Whether a queue has more than it deserves", QUEUE)
         self._pending_jobs = gauge(
-            "queue_pending_jobs", "Jobs that wait to be let in or to be placed", QUEUE, own
+            "queue_pending_jobs", "Jobs that wait for admission or placement", QUEUE, own
         )
         self._pending_tasks = gauge("queue_pending_tasks", "Pending tasks", QUEUE, own)
         self._age = gauge("queue_oldest_pending_seconds", "Age of the oldest pending job", QUEUE, own)

@@ -560,7 +560,7 @@ def _decide(decisive: bool, operands: Iterable[tuple[Run, Scope]], budget: CostB
             failure = failure or error
             continue
         if value is decisive:
-            return decisive
+            return bool(value)
         if not isinstance(value, bool):
             failure = failure or EvaluationError(NO_OVERLOAD)
     if failure is not None:

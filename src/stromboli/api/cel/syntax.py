@@ -1,6 +1,6 @@
 """The syntax of CEL: an expression becomes a tree, in which macros such as `all` are nodes of their own.
 
-The grammar is that of the CEL specification. The depth of a tree is bounded, so that whoever walks it may recurse.
+The grammar is that of the CEL specification. The depth of a tree is bounded, so recursive functions can walk it.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Strategy:
             content["metadata"]["generation"] = int(old["metadata"]["generation"]) + 1
 
     def creation_warnings(self, content: Content) -> tuple[str, ...]:
-        """What users would wait for in vain after they created this object."""
+        """Warnings about what this server does not do for such an object."""
         return ()
 
     def write_warnings(self, content: Content) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ class StoreController(Reconciler[Key]):
 
     @abstractmethod
     async def reconcile(self, key: Key) -> None:
-        """Reconcile one object, as `sync`. A 404 means that an object is gone, which is no failure."""
+        """Reconcile one object, as `sync`. A 404 means that an object was deleted and does not count as a failure."""
 
     # -- writes
 

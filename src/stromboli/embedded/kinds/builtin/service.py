@@ -89,7 +89,7 @@ class ServiceStrategy(Strategy):
             prepare_service_update(content, old)
 
     def creation_warnings(self, content: Content) -> tuple[str, ...]:
-        """There is no network behind addresses and ports."""
+        """Warn that no proxy serves the addresses and ports."""
         if type_of(spec_of(content)) not in (NODE_PORT, LOAD_BALANCER):
             return ()
         name = str(content["metadata"].get("name", ""))
